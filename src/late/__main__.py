@@ -1,0 +1,5 @@
+"""Run `late` as `python -m late`."""
+
+from late.cli import main
+
+raise SystemExit(main())

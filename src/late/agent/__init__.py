@@ -1,0 +1,1 @@
+"""The turn loop, roles, plan and subagents."""

@@ -1,0 +1,1 @@
+"""The bodies of the subcommands; imported when chosen."""

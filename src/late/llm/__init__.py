@@ -1,0 +1,1 @@
+"""Models: conversations, providers, dialects, transports."""

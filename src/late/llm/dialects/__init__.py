@@ -1,0 +1,1 @@
+"""How an agent's calls travel to a model and back."""

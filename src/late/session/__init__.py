@@ -1,0 +1,1 @@
+"""The event log and the facade between engine and front ends."""

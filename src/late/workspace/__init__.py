@@ -1,0 +1,1 @@
+"""Files, ignore rules, search, outlines and worktrees."""
