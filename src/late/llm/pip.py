@@ -1,0 +1,195 @@
+"""Runs the pip of this Python as a child process and tells how far it is.
+
+A package registry is the one place to fetch from that every Python installation already knows how to reach, with
+the person's proxies, mirrors and certificates; hence pip, and no downloader of our own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from late.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_TAIL = 30
+_ERROR = re.compile(r"^error\b|: (fatal )?error:", re.IGNORECASE)
+_RAW_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)$")
+_RAW_PROGRESS_SINCE = (24, 1)
+_KILL_AFTER_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipOutput:
+    """What a running pip says; `line` is empty when a second passed without a word."""
+
+    line: str
+    elapsed_s: float
+    received: int | None = None
+    """Bytes of the current download, where this pip tells (24.1 and later)."""
+    expected: int | None = None
+
+
+class OnOutput(Protocol):
+    """Is called for each line of pip's output, and once a second without one."""
+
+    def __call__(self, output: PipOutput, /) -> None:
+        """Take note of `output`."""
+        ...
+
+
+def require_pip() -> None:
+    """Make sure that this Python has pip.
+
+    Raises:
+        UserError: it has none.
+    """
+    if importlib.util.find_spec("pip") is None:
+        raise UserError(
+            f"The Python that runs late ({sys.executable}) has no pip, and late fetches through pip.",
+            f"Run `{sys.executable} -m ensurepip`, or with uv: `uv pip install pip` into this environment.",
+        )
+
+
+def download(requirement: str, into: Path, on_output: OnOutput) -> Path:
+    """Download the wheel of `requirement` (`name==version`, without its dependencies) and return its path.
+
+    Raises:
+        UserError: there is no pip, or it failed; the message holds its own words.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    _run(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(into), requirement], on_output)
+    return _only_wheel(into)
+
+
+def build_wheel(requirement: str, into: Path, on_output: OnOutput) -> Path:
+    """Download `requirement`, compile it if the registry has only its sources, and return the wheel's path.
+
+    Raises:
+        UserError: there is no pip, or it failed; the message holds its own words.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    _run(["wheel", "--no-deps", "--verbose", "--wheel-dir", str(into), requirement], on_output)
+    return _only_wheel(into)
+
+
+def install(wheel: Path, on_output: OnOutput) -> None:
+    """Install `wheel` and what it depends on into the environment that runs late.
+
+    Raises:
+        UserError: there is no pip, or it failed; the message holds its own words.
+    """
+    _run(["install", str(wheel)], on_output)
+    importlib.invalidate_caches()
+
+
+def _only_wheel(folder: Path) -> Path:
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        raise UserError(f"pip reported success, but left {len(wheels)} wheels in {folder} instead of one.")
+    return wheels[0]
+
+
+def _run(arguments: Sequence[str], on_output: OnOutput) -> None:
+    require_pip()
+    command, *rest = arguments
+    bar = ["--progress-bar", "raw" if _pip_version() >= _RAW_PROGRESS_SINCE else "off"]
+    argv = [sys.executable, "-m", "pip", command, "--no-input", "--disable-pip-version-check", *bar, *rest]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
+    # A session of its own: Ctrl-C reaches late alone, which then ends pip together with the compilers below it.
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    tail: deque[str] = deque(maxlen=_TAIL)
+    started = time.monotonic()
+    try:
+        for line in _lines_or_ticks(process):
+            elapsed = time.monotonic() - started
+            if progress := _RAW_PROGRESS.match(line):
+                on_output(PipOutput("", elapsed, int(progress[1]), int(progress[2])))
+            else:
+                tail.append(line)
+                on_output(PipOutput(line, elapsed))
+        code = process.wait()
+    finally:
+        _end(process)
+    if code != 0:
+        raise _failure(rest, code, tail)
+
+
+def _lines_or_ticks(process: subprocess.Popen[str]) -> Iterator[str]:
+    """The process's lines, and an empty one after each second without any."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def pump() -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                lines.put(line.strip())
+        lines.put(None)
+
+    threading.Thread(target=pump, name="pip-output", daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=1.0)
+        except queue.Empty:
+            line = ""
+        if line is None:
+            return
+        yield line
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(_KILL_AFTER_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _pip_version() -> tuple[int, ...]:
+    from importlib.metadata import version
+
+    return tuple(int(number) for number in re.findall(r"\d+", version("pip"))[:2])
+
+
+def _failure(arguments: Sequence[str], code: int, tail: Sequence[str]) -> UserError:
+    what = arguments[-1]
+    lines = [line for line in tail if line]
+    said = "\n".join([line for line in lines if _ERROR.search(line)] or lines[-8:])
+    text = "\n".join(lines)
+    if "externally-managed-environment" in text:
+        hint = "This Python belongs to the operating system: install late into a virtual environment or with pipx."
+    elif "No space left" in text:
+        hint = "Free some disk space and start again: what is finished is kept."
+    elif "No matching distribution" in text:
+        hint = "The package index that pip is configured for has it not (`pip config list` shows which one that is)."
+    elif any(word in text for word in ("Connection", "resolve", "timed out", "Retrying")):
+        hint = "The package index cannot be reached: check the network and start again; what is finished is kept."
+    else:
+        hint = "Start again to go on; what is finished is kept."
+    return UserError(f"pip could not get {what} (exit status {code}):\n{said}", hint)
