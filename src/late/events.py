@@ -175,7 +175,7 @@ class RunFinished(Event):
     """The planner is idle again."""
 
     type: Literal["run_finished"] = "run_finished"
-    reason: Literal["done", "failed", "cancelled", "error", "out_of_turns", "interrupted"]
+    reason: Literal["done", "failed", "cancelled", "error", "out_of_turns"]
     message: str = ""
 
 
@@ -198,6 +198,8 @@ class AssistantMessage(Event):
     finish: FinishReason = "stop"
     final: bool = False
     """The answer's calls are all that the model wants to do: no further turn is needed if they succeed."""
+    author: Literal["model", "harness"] = "model"
+    """`harness`: nothing else was possible in this turn, so the model was not asked."""
     usage: Usage = Usage()
     first_byte_ms: float | None = None
 
@@ -240,6 +242,8 @@ class ApprovalDecided(Event):
     scope: Scope = "once"
     words: str = ""
     """What the person wants the model to know."""
+    edited: bool = False
+    """The plan's file was edited in answering; what it says now is what was approved."""
     by: Literal["person", "rule", "flag"] = "person"
 
 
@@ -414,15 +418,7 @@ class ProviderWaited(_Delta):
     elapsed_s: float = 0.0
 
 
-DELTAS = (
-    TextDelta
-    | ReasoningDelta
-    | ToolCallDelta
-    | ToolOutput
-    | PromptProgressed
-    | TokensCounted
-    | ProviderWaited
-)
+DELTAS = TextDelta | ReasoningDelta | ToolCallDelta | ToolOutput | PromptProgressed | TokensCounted | ProviderWaited
 
 STORED = (
     SessionStarted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from late.events import ToolCall
 
@@ -20,6 +21,7 @@ class UserMessage:
     """What a person, the planner (to a subagent) or the harness says."""
 
     text: str
+    source: Literal["person", "harness", "planner"] = "person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,5 @@ class Conversation:
         """Calls that have no result yet, oldest first."""
         answered = {m.call_id for m in self.messages if isinstance(m, ToolMessage)}
         return [
-            call
-            for m in self.messages
-            if isinstance(m, AgentMessage)
-            for call in m.calls
-            if call.id not in answered
+            call for m in self.messages if isinstance(m, AgentMessage) for call in m.calls if call.id not in answered
         ]

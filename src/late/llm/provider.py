@@ -6,7 +6,7 @@ server puts on the wire and how it is retried is hidden behind this interface.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -39,12 +39,14 @@ class EditTarget:
 
 @dataclass(frozen=True, slots=True)
 class Legal:
-    """What the agent's state allows in this turn: a hint for dialects that constrain decoding, checked again by the gate."""
+    """What the agent's state allows in this turn, for dialects that constrain decoding; the gate checks it again."""
 
     calls: Mapping[str, JsonSchema]
     """Tool name → schema of its arguments, narrowed to what is legal now (e.g. an enumeration of paths)."""
     speech: bool = True
     """May the model answer in plain words instead of a call?"""
+    forced: ToolCall | None = None
+    """The only call that is possible at all: made without asking the model."""
     edit: EditTarget | None = None
     """Set when this turn is for code: the plain dialect then reads it from a fenced block instead of from JSON."""
 
@@ -170,7 +172,7 @@ class ModelProvider(Protocol):
         """
         ...
 
-    def stream(self, request: TurnRequest) -> AsyncIterator[StreamItem]:
+    def stream(self, request: TurnRequest) -> AsyncGenerator[StreamItem]:
         """Run one turn. Closing the iterator (or cancelling its task) stops the server's work at once.
 
         Raises:

@@ -6,7 +6,7 @@ the answer; a transport knows nothing of agents and tools.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -26,6 +26,8 @@ class ServerInfo:
     vision: bool | None = None
     chat_template: str = ""
     build: str = ""
+    parameters: int | None = None
+    """Weights of the model, where the server says so (llama.cpp: `meta.n_params` of `/v1/models`)."""
 
 
 class Transport(Protocol):
@@ -39,15 +41,13 @@ class Transport(Protocol):
         """
         ...
 
-    def complete(
-        self, body: dict[str, Any], known_tools: frozenset[str] = frozenset()
-    ) -> AsyncIterator[StreamItem]:
+    def complete(self, body: dict[str, Any], known_tools: frozenset[str] = frozenset()) -> AsyncGenerator[StreamItem]:
         """Send one request and yield its stream; the last item is `Completed`.
 
-        `body` holds `messages` and, as needed, `tools`, `response_format`, `id_slot`, `max_tokens`, `temperature`; the transport
-        adds what its server understands (streaming, usage, prompt progress). A stream that was cut is never ended
-        with `Completed`: it is retried (`Retrying` is yielded first) or raised. Closing the iterator closes the
-        connection at once.
+        `body` holds `messages` and, as needed, `tools`, `response_format`, `id_slot`, `max_tokens`, `temperature`;
+        the transport adds what its server understands (streaming, usage, prompt progress). A stream that was cut is
+        never ended with `Completed`: it is retried (`Retrying` is yielded first) or raised. Closing the iterator
+        closes the connection at once.
 
         Raises:
             ProviderError: after the retries that make sense.

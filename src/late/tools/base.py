@@ -31,6 +31,18 @@ class ToolResult:
     """The tool ran and its outcome is a failure (a command's exit status); still a normal result."""
 
 
+class Review(Protocol):
+    """Looks at what an edit would make of a file."""
+
+    def __call__(self, path: str, before: str | None, after: str) -> None:
+        """Let it pass.
+
+        Raises:
+            ToolError: the edit must not be written; the text tells the model what is wrong with it.
+        """
+        ...
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a run may use."""
@@ -44,6 +56,8 @@ class ToolContext:
     """The most characters that a result may have: a share of the served context window."""
     output: Callable[[str], None]
     """Shows output while the tool runs; transient."""
+    review: Review | None = None
+    """Called by tools that write, before they write."""
 
 
 @dataclass(frozen=True, slots=True)
