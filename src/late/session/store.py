@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import sqlite3
 import threading
@@ -37,6 +38,7 @@ _BUSY_S = 10.0
 """How long a writer waits for another process; one append takes well under a millisecond."""
 _BATCH_ROWS = 256
 _LOCK_TRIES = 20
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 # Step n brings a database of version n-1 to version n; steps are added and never changed.
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -258,7 +260,7 @@ class SessionStore:
         if any(found == prefix for found, _ in matches):
             return prefix
         if not matches:
-            raise UserError(f"there is no session {prefix!r}", "`late session list --all` shows all sessions.")
+            raise _missing(prefix)
         shown = "\n".join(f"  {found}  {title}" for found, title in matches[-10:])
         raise UserError(f"{prefix!r} is the beginning of {len(matches)} sessions:\n{shown}", "Give more of the id.")
 
@@ -272,7 +274,7 @@ class SessionStore:
         for found in self.list():
             if found.id == session_id:
                 return found
-        raise UserError(f"there is no session {session_id!r}", "`late session list --all` shows all sessions.")
+        raise _missing(session_id)
 
     def delete(self, session_id: str) -> None:
         """Remove a session and all its events for good.
@@ -284,7 +286,7 @@ class SessionStore:
         with self.lock(session_id), self._translated("write"), self._transaction():
             self._db.execute("DELETE FROM events WHERE session_id = ?", (session_id,))
             if self._db.execute("DELETE FROM sessions WHERE id = ?", (session_id,)).rowcount == 0:
-                raise UserError(f"there is no session {session_id!r}", "`late session list --all` shows all sessions.")
+                raise _missing(session_id)
 
     @contextmanager
     def lock(self, session_id: str) -> Generator[None]:
@@ -352,6 +354,8 @@ class SessionStore:
         return False
 
     def _lock_path(self, session_id: str) -> Path | None:
+        if not _ID.fullmatch(session_id):  # it becomes a file's name, and that file is removed again
+            raise _missing(session_id)
         return self.path.parent / "locks" / session_id if self.path else None
 
     def _configure(self) -> None:
@@ -442,6 +446,10 @@ _EXPLAINED = {
         "Keep a copy of it; `sqlite3 FILE .recover` saves what can be read. late does not overwrite it.",
     ),
 }
+
+
+def _missing(session_id: str) -> UserError:
+    return UserError(f"there is no session {session_id!r}", "`late session list --all` shows all sessions.")
 
 
 def _new_id(now: float) -> str:
