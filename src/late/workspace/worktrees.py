@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from git import Git
 
 _LISTED_FILES = 20
+_LISTS_WITH_NUL = (2, 36)
+"""The git that can list paths with line breaks in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Worktrees:
         Raises:
             LateError: git's own words.
         """
+        if self._git.version_info < _LISTS_WITH_NUL:
+            return list(_parsed(self._run("worktree", "list", "--porcelain").replace("\n", "\0")))
         return list(_parsed(self._run("worktree", "list", "--porcelain", "-z")))
 
     def active(self) -> Worktree | None:
@@ -73,8 +77,8 @@ class Worktrees:
 
         Args:
             path: A folder that does not exist yet, or is empty; relative to the folder of this object.
-            branch: An existing branch, which is checked out, or the name of a new one, which starts at the present
-                commit. `None`: a new one named like the folder.
+            branch: An existing branch, here or on the one remote that has it, which is checked out; or the name of a
+                new one, which starts at the present commit. `None`: a new one named like the folder.
 
         Raises:
             UserError: the repository has no commit, or the folder's name is no name for a branch.
@@ -93,8 +97,8 @@ class Worktrees:
                 f"there is a branch {name} already",
                 f"To check it out: late worktree create {path} {name}. For a new one, give another name.",
             )
-        if exists:
-            self._run("worktree", "add", "--", str(target), name)
+        if exists or self._run("for-each-ref", f"refs/remotes/*/{name}"):
+            self._run("worktree", "add", "--", str(target), name)  # git tracks the one remote branch of that name
         else:
             self._run("worktree", "add", "-b", name, "--", str(target), "HEAD")
         return self._at(target)
@@ -114,15 +118,26 @@ class Worktrees:
         found = self._at(self._absolute(path))
         if found == self.list()[0]:
             raise UserError(f"{found.path} is the repository's main worktree and is not removed")
-        if not force and not found.missing:
-            if found.locked is not None:
-                raise UserError(
-                    f"{found.path} is locked" + (f": {found.locked}" if found.locked else ""),
-                    "Unlock it with `git worktree unlock`, or use --force.",
-                )
+        if force:
+            # Twice: git wants one for work that is lost, and a second one for a lock.
+            self._run("worktree", "remove", "--force", "--force", "--", str(found.path))
+            return found
+        if found.locked is not None:
+            raise UserError(
+                f"{found.path} is locked" + (f": {found.locked}" if found.locked else ""),
+                "Unlock it with `git worktree unlock`, or use --force.",
+            )
+        if not found.missing:
             self._refuse_loss(found)
-        # Twice: once for uncommitted work, once for a lock. Submodules need it in any case.
-        self._run("worktree", "remove", "--force", "--force", "--", str(found.path))
+        try:
+            self._run("worktree", "remove", "--", str(found.path))
+        except LateError as error:
+            if "submodules" not in str(error):
+                raise
+            raise UserError(
+                f"{found.path} holds submodules; commits in them that were not pushed would be lost",
+                "Push them, then use --force.",
+            ) from error
         return found
 
     def _refuse_loss(self, worktree: Worktree) -> None:
@@ -174,7 +189,11 @@ def unsaved_work(path: Path) -> list[str]:
         UserError: there is no git.
         LateError: git's own words.
     """
-    entries = iter(_call(_git(path), "status", "--porcelain=v1", "-z", "--untracked-files=all").split("\0"))
+    entries = iter(
+        _call(_git(path), "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=none").split(
+            "\0"
+        )
+    )
     lines: list[str] = []
     for entry in entries:
         if not entry:
