@@ -71,7 +71,8 @@ def _top_level(path: Path) -> list[str]:
         return []
     top = [symbol for symbol in listed if "." not in symbol.name]
     declared = [symbol.name for symbol in top if symbol.kind not in {"constant", "variable"}]
-    return list(dict.fromkeys(declared or [symbol.name for symbol in top]))
+    names = declared or [symbol.name for symbol in top]
+    return list(dict.fromkeys([name for name in names if not name.startswith("_")] or names))
 
 
 def _line(path: str, names: list[str], limit: int) -> str:
@@ -93,7 +94,10 @@ def _cut_by_folder(paths: list[str], shown: int) -> str:
 
 def _folder_counts(paths: list[str], depth: int) -> str:
     folders = _grouped(paths, lambda path: "/".join(path.split("/")[:-1][:depth]))
-    return "\n".join(f"{folder + '/' if folder else ''}… {len(inside)} files" for folder, inside in folders.items())
+    return "\n".join(
+        f"{folder + '/' if folder else ''}… {len(inside)} file{'' if len(inside) == 1 else 's'}"
+        for folder, inside in folders.items()
+    )
 
 
 def _grouped(paths: list[str], key: Callable[[str], str]) -> dict[str, list[str]]:
