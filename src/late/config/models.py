@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,5 +54,11 @@ class ModelMemory:
             data = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        known = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        return {endpoint: models for endpoint, models in known.items() if isinstance(models, dict)}
+        return {
+            endpoint: {model: facts for model, facts in _items(models) if isinstance(facts, dict)}
+            for endpoint, models in _items(data)
+        }
+
+
+def _items(value: object) -> Iterable[tuple[str, Any]]:
+    return cast("dict[str, Any]", value).items() if isinstance(value, dict) else ()

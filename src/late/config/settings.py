@@ -189,7 +189,7 @@ def _settled(layers: list[_Layer], warnings: list[str]) -> Settings:
             del found[f"{name}.api_key"]
             sources[f"{name}.api_key"] = "withheld"
             variable = "OPENAI_BASE_URL" if name == "main" else "LATE_SUBAGENT_BASE_URL"
-            if name == "main" or found["subagent.base_url"] != found["main.base_url"]:
+            if name == "main" or found["subagent.base_url"] != found.get("main.base_url"):
                 warnings.append(
                     f"your API key is not sent to {found[f'{name}.base_url'][0]}, which only"
                     f" {sources[f'{name}.base_url']} names; set {variable} yourself if that address may have it"
@@ -270,7 +270,7 @@ def _file_layer(source: Source, path: Path, base: Path, warnings: list[str]) -> 
 
 def _read_object(path: Path, warnings: list[str]) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
+        data: object = json.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
     except json.JSONDecodeError as error:
         warnings.append(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {_LEFT}")
     except UnicodeDecodeError:
