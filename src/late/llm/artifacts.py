@@ -15,37 +15,21 @@ import shutil
 import sys
 import time
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from late.config import paths
 from late.errors import UserError
 from late.llm import pip
+from late.llm.progress import Progress, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+    from pathlib import Path
 
 _BLOCK = 1 << 20
 _SPARE_BYTES = 64 << 20
 _LOCK_RETRY_S = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far something is that takes a while."""
-
-    what: str
-    done: float
-    total: float | None
-    """`None` where nobody knows."""
-    unit: Literal["bytes", "parts", "steps", "seconds"]
-    detail: str = ""
-    elapsed_s: float = 0.0
-
-
-Report = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from late.errors import ProviderError
+from late.errors import ProviderError, UserError
 from late.events import Usage
+from late.llm.artifacts import CODER_1_5B, fetch_model
 from late.llm.chat_template import ChatTemplate
 from late.llm.engine import Ended, Engine, Piece, Prefilled, Sampling, grammar_of
+from late.llm.progress import ProgressPrinter, Report
 from late.llm.provider import Completed, Counted, Progress, StreamItem, Text, Waiting
+from late.llm.runtime import ensure_runtime
 from late.llm.transport import ServerInfo
 
 if TYPE_CHECKING:
@@ -40,6 +44,33 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def prepare_local(model: Path | None, report: Report) -> Path:
+    """Fetch and build what running `model` in this process needs; at once when all is there. Returns the model's path.
+
+    `None` stands for the pinned small coder model (1.1 GB, fetched once).
+
+    Raises:
+        UserError: it cannot be had; the message says why, and what is finished is kept.
+    """
+    if model is not None and not model.is_file():
+        raise UserError(f"There is no model file {model}.", "Give the path of a GGUF file.")
+    ensure_runtime(report)
+    return model or fetch_model(CODER_1_5B, report)
+
+
+def open_local(model: Path | None) -> LocalTransport:
+    """The in-process transport, prepared; progress is written to standard error, so call it before a TUI starts.
+
+    Raises:
+        UserError: as `prepare_local`.
+    """
+    printer = ProgressPrinter(sys.stderr)
+    try:
+        return LocalTransport(prepare_local(model, printer))
+    finally:
+        printer.end()
+
+
 class LocalTransport:
     """Runs a GGUF file.
 
@@ -47,14 +78,15 @@ class LocalTransport:
         path: the file.
         ctx: tokens of context, shared out among the slots as a llama-server does.
         slots: conversations that keep their state; `id_slot` in a request's body selects one.
-        threads: for computing; `None`: all cores but one, so that a TUI stays smooth.
+        threads: for computing; `None`: all cores but one from three cores on, so that a TUI stays smooth.
     """
 
     def __init__(self, path: Path, *, ctx: int = 32768, slots: int = 2, threads: int | None = None) -> None:
         self._path = path
         self._slots = slots
         self._window = ctx // slots
-        self._threads = threads or max(1, available_cores() - 1)
+        cores = available_cores()
+        self._threads = threads or (cores if cores < 3 else cores - 1)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llama.cpp")
         self._engine: Engine | None = None
         self._template: ChatTemplate | None = None

@@ -20,7 +20,8 @@ from pathlib import Path
 from late.config import paths
 from late.errors import UserError
 from late.llm import pip
-from late.llm.artifacts import Progress, Report, fetch_lock
+from late.llm.artifacts import fetch_lock
+from late.llm.progress import Progress, Report
 
 VERSION = "0.3.36"
 REQUIREMENT = f"llama-cpp-python=={VERSION}"
