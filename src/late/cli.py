@@ -64,7 +64,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `late` with these arguments (those of the process by default) and return its exit status."""
     _tolerate_any_locale()
-    arguments = parser().parse_args(_with_explicit_local(sys.argv[1:] if argv is None else argv))
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
@@ -88,8 +88,6 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         raise UserError(f"{flag} does not go with `late {arguments.command}`", "`late --help` shows what goes.")
     match arguments.command:
         case "run":
-            if arguments.task is None and arguments.resume is None:
-                raise UserError("what is to be done?", "Give a task, or --resume ID to go on with a session.")
             from late.commands import run
 
             return run.run(arguments)
@@ -107,8 +105,16 @@ def _dispatch(arguments: argparse.Namespace) -> int:
             return tui.run(arguments)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The grammar of the command line."""
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read a command line. `command` says which module of `late.commands` is meant.
+
+    Raises:
+        SystemExit: with status 2 and a message on stderr for a wrong one; with 0 after `--help` and `--version`.
+    """
+    return _grammar().parse_args(_with_explicit_local(argv))
+
+
+def _grammar() -> argparse.ArgumentParser:
     top = _Parser(
         prog="late",
         description="A local-first coding agent: it plans, you approve, short-lived coders do the steps.",

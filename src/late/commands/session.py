@@ -58,10 +58,11 @@ def _show(store: SessionStore, arguments: argparse.Namespace) -> None:
 
 
 def _load(arguments: argparse.Namespace) -> int:
-    from late.commands import tui
-
     with open_store() as store:
         arguments.resume = store.resolve(arguments.id)
+
+    from late.commands import tui
+
     return tui.run(arguments)
 
 
@@ -74,7 +75,7 @@ def _delete(store: SessionStore, arguments: argparse.Namespace) -> None:
 
 def _line(session: SessionSummary, *, with_directory: bool) -> str:
     updated = datetime.fromtimestamp(session.updated_at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-    parts = [session.id, updated, f"{session.messages:>4} messages"]
+    parts = [session.id, updated, f"{session.messages:>4} {'message ' if session.messages == 1 else 'messages'}"]
     if with_directory:
         parts.append(visible(str(session.directory)))
     parts.append(session.title or "(no message)")
