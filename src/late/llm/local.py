@@ -7,7 +7,9 @@ interpreter's lock while llama.cpp computes). Requests are served one after the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -27,7 +29,7 @@ from late.llm.runtime import ensure_runtime
 from late.llm.transport import ServerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
     from pathlib import Path
 
     from late.events import FinishReason
@@ -66,9 +68,23 @@ def open_local(model: Path | None) -> LocalTransport:
     """
     printer = ProgressPrinter(sys.stderr)
     try:
-        return LocalTransport(prepare_local(model, printer))
+        with _stopped_by_ctrl_c():
+            return LocalTransport(prepare_local(model, printer))
     finally:
         printer.end()
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c() -> Generator[None, None, None]:
+    """Let Ctrl-C end a preparation at once, also where a running event loop would only take note of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class LocalTransport:

@@ -51,6 +51,7 @@ class ProgressPrinter:
         self._stream = stream
         self._live = stream.isatty()
         self._what = ""
+        self._complete = False
         self._shown_at = 0.0
         self._open_line = False
 
@@ -58,13 +59,15 @@ class ProgressPrinter:
         """Show `progress`, unless something was shown a moment ago."""
         now = time.monotonic()
         is_new = progress.what != self._what
-        is_last = progress.total is not None and progress.done >= progress.total
+        complete = progress.total is not None and progress.done >= progress.total
+        is_last = complete and not self._complete
         pause = _REDRAW_EVERY_S if self._live else _LINE_EVERY_S
         if not (is_new or is_last or now - self._shown_at >= pause):
             return
         if is_new:
             self.end()
         self._what = progress.what
+        self._complete = complete
         self._shown_at = now
         if self._live:
             width = shutil.get_terminal_size().columns - 1
