@@ -44,7 +44,7 @@ class Failure:
         return ProviderError(self.message, self.hint, partial)
 
 
-class RequestFailed(Exception):  # noqa: N818 - not an error for anybody outside of the transport
+class RequestFailed(Exception):
     """Carries a `Failure` through the transport."""
 
     def __init__(self, failure: Failure) -> None:
@@ -215,11 +215,11 @@ def _classify(status: int, message: str, details: _Details, pause: float | None)
     if status == 500 and re.search(r"not support|unsupported", message, re.IGNORECASE):
         return Failure("final", f"The server cannot do what was asked{said}", status=status)
     if status >= 500 or status in (408, 425):
-        return Failure("server", f"The server failed (status {status}){said}", _SERVER_HINT, status, pause)
+        return Failure("server", f"The server failed (status {status}){said}", SERVER_HINT, status, pause)
     return _refused(status, said)
 
 
-_SERVER_HINT = "Its log says why; the session is kept, so send the message again when it works."
+SERVER_HINT = "Its log says why; the session is kept, so send the message again when it works."
 
 
 def _overflow(status: int, message: str, details: _Details) -> Failure:
@@ -240,7 +240,8 @@ def _overflow(status: int, message: str, details: _Details) -> Failure:
 
 def _limited(status: int, words: str, message: str, pause: float | None) -> Failure:
     said = f": {message}" if message else "."
-    if status == 402 or re.search(r"insufficient_quota|quota|billing|credit", words, re.IGNORECASE):
+    # A used-up quota comes without an end of the pause; some providers call an ordinary rate limit a quota.
+    if status == 402 or (pause is None and re.search(r"quota|billing|credit", words, re.IGNORECASE)):
         return Failure(
             "final",
             f"The account's quota is used up{said}",
