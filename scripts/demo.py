@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -29,7 +29,7 @@ from typing import Literal
 from late.errors import LateError, UserError
 from late.llm import artifacts, runtime
 from late.llm.local import available_cores, prepare_local
-from late.llm.progress import ProgressPrinter, Report
+from late.llm.progress import Progress, ProgressPrinter, Report
 from late.llm.provider import Waiting
 from late.llm.server import LlamaServer, find_server
 
@@ -142,11 +142,11 @@ def announce_model() -> None:
         say(f"{artifacts.CODER_1_5B.title}, 1.1 GB, is fetched once into {path.parent}.")
 
 
-def waiting_reporter(report: Report):
+def waiting_reporter(report: Report) -> Callable[[Waiting], None]:
     """Shows a server that loads its model as progress."""
 
     def show(waiting: Waiting) -> None:
-        report(artifacts.Progress(waiting.message, waiting.elapsed_s, None, "seconds", elapsed_s=waiting.elapsed_s))
+        report(Progress(waiting.message, waiting.elapsed_s, None, "seconds", elapsed_s=waiting.elapsed_s))
 
     return show
 
