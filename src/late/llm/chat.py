@@ -30,16 +30,17 @@ def make_dialect(name: DialectName, server: ServerInfo) -> Dialect:
 class ChatProvider:
     """A `ModelProvider` over a transport. The dialect is chosen at the first `connect`."""
 
-    def __init__(self, transport: Transport, choose: DialectChooser) -> None:
+    def __init__(self, transport: Transport, choose: DialectChooser, *, window: int | None = None) -> None:
         self._transport = transport
         self._choose = choose
         self._info: ModelInfo | None = None
         self._dialect: Dialect | None = None
-        self._window: int | None = None
+        self._window = window
 
     async def connect(self) -> ModelInfo:
         """Ask the server what it serves, and choose the dialect once."""
         server = await self._transport.describe()
+        window = self._window or server.context_window
         if self._info is None or self._dialect is None or self._info.model != server.model:
             name = await self._choose(self._transport, server)
             self._dialect = make_dialect(name, server)
@@ -47,14 +48,14 @@ class ChatProvider:
                 endpoint=server.endpoint,
                 model=server.model,
                 server=server.server,
-                context_window=server.context_window,
+                context_window=window,
                 slots=server.slots,
                 vision=server.vision,
                 chat_template=server.chat_template,
                 dialect=name,
             )
-        elif self._info.context_window != server.context_window:
-            self._info = replace(self._info, context_window=server.context_window, slots=server.slots)
+        elif self._info.context_window != window:
+            self._info = replace(self._info, context_window=window, slots=server.slots)
         return self._info
 
     async def stream(self, request: TurnRequest) -> AsyncGenerator[StreamItem]:

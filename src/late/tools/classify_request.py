@@ -21,7 +21,11 @@ class ClassifyRequest:
     """Notes the kind of the person's request."""
 
     name: ClassVar[str] = "classify_request"
-    description: ClassVar[str] = 'First: is it a "question" (explain, find, tell) or a "change" (fix, add, rename)?'
+    description: ClassVar[str] = (
+        "Say first what the person wants. "
+        '"Which function does X?", "How does Y work?", "Explain Z, change nothing": {"kind":"question"}. '
+        '"Fix X", "Y is wrong", "Add Z", "Rename", "Create", "It should do X": {"kind":"change"}.'
+    )
     Args: ClassVar[type[ToolArgs]] = Args
     effect: ClassVar[Effect] = "read"
 

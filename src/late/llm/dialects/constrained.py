@@ -56,8 +56,9 @@ class ConstrainedDialect:
 
 
 CALL_FORMAT = (
-    'Answer with one JSON object: {"name": TOOL, "arguments": {…}} to use a tool, '
-    'or {"say": "…"} to speak to the person.'
+    "Answer with one JSON object on one line and nothing else.\n"
+    'To use a tool: {"name":"TOOL","arguments":{"ARGUMENT":"value"}}\n'
+    'To speak to the person: {"say":"…"}'
 )
 
 

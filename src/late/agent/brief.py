@@ -1,0 +1,89 @@
+"""What a subagent is told at its start: everything that it will know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from late.agent.moves import is_large
+from late.events import CheckResult, Plan, PlanStep
+from late.workspace.files import ReadStamps
+from late.workspace.outline import language_of, symbols
+from late.workspace.workspace import Workspace
+
+
+def coder_brief(request: str, plan: Plan, number: int, goal: str) -> str:
+    """The step, and the person's request word for word.
+
+    With the step alone a coder follows a planner's slip, with the request alone it forgets half of the step
+    (measured on weak models).
+    """
+    step = plan.steps[number - 1]
+    parts = [
+        f"The person asked:\n{request.strip()}",
+        f"Your step, {number} of {len(plan.steps)}: {step.title}",
+    ]
+    if step.instruction:
+        parts.append(step.instruction)
+    if goal.strip() and goal.strip() not in {step.title, step.instruction}:
+        parts.append(f"The planner adds: {goal.strip()}")
+    if step.files:
+        parts.append(f"Files of this step: {', '.join(step.files)}")
+    if step.verify:
+        parts.append(f"It is checked with: {step.verify}")
+    return "\n\n".join(parts)
+
+
+def show_files(paths: Sequence[str], workspace: Workspace, stamps: ReadStamps, cap_chars: int) -> str:
+    """The files' contents as far as they fit together, else where to find them. What is shown counts as read."""
+    parts: list[str] = []
+    left = cap_chars
+    for path in paths:
+        real = workspace.resolve(path)
+        if not real.exists():
+            parts.append(f"{path} does not exist yet.")
+            continue
+        data = real.read_bytes() if real.is_file() else b""
+        text = data.decode("utf-8", "replace")
+        if not real.is_file() or b"\0" in data[:8192] or len(text) > left:
+            parts.append(f"{path} is not shown here ({len(data)} bytes): use read_file or outline.")
+            continue
+        left -= len(text)
+        stamps.record(real, data)
+        parts.append(fenced(path, text))
+    return "\n\n".join(parts)
+
+
+def fenced(path: str, text: str) -> str:
+    """A file in a fence that is longer than any inside."""
+    ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
+    body = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    end = "" if body.endswith("\n") or not body else "\n"
+    return f"{path}\n{ticks}{language_of(path) or ''}\n{body}{end}{ticks}"
+
+
+def weak_file(path: str, step: PlanStep, root: Path) -> str:
+    """The one file that a coder with a weak model works on, and the form of the answer."""
+    file = root / path
+    if not file.exists():
+        return (
+            f"Write the new file {path}. Answer with the line {path} and then its complete content in one fenced block."
+        )
+    if is_large(file, path):
+        names = "\n".join(f"{s.start_line}-{s.end_line} {s.name}" for s in symbols(file))
+        return f"{path} is long. Its symbols:\n{names}\n\nFirst choose the one symbol that has to be changed."
+    shown = fenced(path, file.read_bytes().decode("utf-8", "replace"))
+    return (
+        f"{shown}\n\nChange {path} as the step says and as the person asked. "
+        f"Answer with the line {path} and then its complete new content in one fenced block."
+    )
+
+
+def check_failed(check: CheckResult, left: int) -> str:
+    """What a coder hears when its step's check failed."""
+    tries = "This is the last try." if left == 1 else f"{left} tries are left."
+    return (
+        f"The check failed: `{check.command}` ended with exit status {check.exit_code}.\n\n{check.output.strip()}\n\n"
+        f"Find the reason and put it right, in the files of your step. {tries}"
+    )

@@ -1,0 +1,212 @@
+"""What an agent may do next, where its model's dialect needs to be told: the harness's rules, enforced at decode time.
+
+Everything is read off the conversation and the plan's board, so a resumed session continues in the same place. A model
+with native calls is not narrowed; the gate holds the same rules for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from late.agent.board import PlanBoard
+from late.agent.loop import Finish, Move
+from late.agent.plan import PLAN_FILE
+from late.events import ToolCall
+from late.llm.messages import AgentMessage, Conversation, Message, ToolMessage, UserMessage
+from late.llm.provider import EditTarget, JsonSchema, Legal
+from late.workspace.outline import Symbol, language_of, symbols
+
+MOST_READS = 3
+"""Files that a narrowed planner reads before it has to write the plan: weak models go on reading for ever."""
+MOST_STEPS = 3
+MOST_CHOICES = 12
+"""Files to choose from, the likeliest ones: weak models take the first that looks right."""
+MOST_UNREAD = 4
+"""Likely files that a plan may name although they were not read."""
+MOST_SYMBOLS = 150
+"""In an enumeration; the grammar is compiled at every turn."""
+WHOLE_FILE_LINES = 60
+"""Up to here a weak model rewrites a whole file reliably (measured); above, one symbol at a time."""
+
+_NEW_PATH = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z][A-Za-z0-9]{0,7}\b")
+
+
+def named_paths(request: str, files: Sequence[str]) -> list[str]:
+    """Paths that a request names and that do not exist: what a step may create."""
+    known = set(files) | {path.rsplit("/", 1)[-1] for path in files}
+    found = (match[0].rstrip(".") for match in _NEW_PATH.finditer(request))
+    return [
+        path
+        for path in dict.fromkeys(found)
+        if path not in known and ".." not in path and path != PLAN_FILE and not _is_prose(path)
+    ]
+
+
+def _is_prose(word: str) -> bool:
+    """`e.g`, `Account.withdraw`, `self.total`: dotted words that are no file names."""
+    suffix = word.rsplit(".", 1)[-1]
+    return "/" not in word and suffix not in _SUFFIXES
+
+
+_SUFFIXES = frozenset(
+    "py pyi js jsx mjs cjs ts tsx go rs java kt c h cc cpp hpp cs rb php sh bash sql html css scss json toml yaml yml "
+    "ini cfg conf md rst txt csv xml lua swift scala ex exs vue svelte tf proto".split()
+)
+
+
+def _since_person(conversation: Conversation) -> list[Message]:
+    messages = conversation.messages
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if isinstance(message, UserMessage) and message.source == "person":
+            return messages[at:]
+    return list(messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """A call and its result."""
+
+    name: str
+    arguments: dict[str, Any]
+    content: str
+
+
+def _done(messages: Sequence[Message]) -> list[_Done]:
+    calls = {call.id: call for m in messages if isinstance(m, AgentMessage) for call in m.calls}
+    out: list[_Done] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.call_id in calls:
+            try:
+                arguments = json.loads(calls[message.call_id].arguments)
+            except ValueError:
+                arguments = {}
+            out.append(_Done(message.name, arguments, message.content))
+    return out
+
+
+def _call(name: str, arguments: dict[str, Any]) -> ToolCall:
+    return ToolCall(id=f"call_{uuid.uuid4().hex[:12]}", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+
+
+def _object(**properties: JsonSchema) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[str], proposals: int) -> Move:
+    """The planner's next move.
+
+    Args:
+        conversation: What was said so far.
+        board: The plan in force.
+        files: The project's files, the likeliest for this request first.
+        proposals: Plans decided on since the person's last message.
+    """
+    messages = _since_person(conversation)
+    request = next((m.text for m in messages if isinstance(m, UserMessage) and m.source == "person"), "")
+    done = _done(messages)
+    kind = next((str(call.arguments.get("kind")) for call in done if call.name == "classify_request"), None)
+    if kind is None:
+        return Legal(
+            {"classify_request": _object(kind={"type": "string", "enum": ["question", "change"]})}, speech=False
+        )
+    reads = [call for call in done if call.name in {"read_file", "search", "outline"}]
+    seen = {str(call.arguments.get("path")) for call in reads if call.name == "read_file"}
+    files = [path for path in files if path != PLAN_FILE]
+    unread = [path for path in files if path not in seen][:MOST_CHOICES]
+    looking = _reads(unread) if len(reads) < MOST_READS and unread else {}
+    if kind == "question":
+        return Legal(looking, speech=True)
+    if proposals and board.approved:
+        return _carry_out(board)
+    if proposals and not any("They say:" in call.content for call in done if call.name == "write_implementation_plan"):
+        return Finish("The plan was rejected; nothing was changed.")
+    if looking and not seen and files:
+        return Legal(looking, speech=False)
+    paths = [*(path for path in files if path in seen), *unread[:MOST_UNREAD], *named_paths(request, files)]
+    return Legal({**looking, "write_implementation_plan": _plan_schema(paths)}, speech=False)
+
+
+def _carry_out(board: PlanBoard) -> Move:
+    if board.in_state("failed"):
+        return Finish(f"I stopped at a step that failed.\n{board.summary()}")
+    for number in board.pending:
+        arguments = {"agent_type": "coder", "goal": board.step(number).title, "step": number}
+        return Legal({}, forced=_call("spawn_subagent", arguments))
+    return Finish(f"The plan is carried out.\n{board.summary()}")
+
+
+def _reads(paths: Sequence[str]) -> dict[str, JsonSchema]:
+    return {
+        "read_file": _object(path={"type": "string", "enum": list(paths)}),
+        "search": _object(pattern={"type": "string", "minLength": 2, "maxLength": 40}),
+    }
+
+
+def _plan_schema(paths: Sequence[str]) -> JsonSchema:
+    path: JsonSchema = {"type": "string", "enum": list(paths)} if paths else {"type": "string"}
+    step = _object(
+        title={"type": "string", "minLength": 3, "maxLength": 60},
+        files={"type": "array", "items": path, "minItems": 1, "maxItems": 1},
+        instruction={"type": "string", "minLength": 10, "maxLength": 200},
+    )
+    return _object(
+        title={"type": "string", "minLength": 3, "maxLength": 60},
+        steps={"type": "array", "items": step, "minItems": 1, "maxItems": min(MOST_STEPS, max(1, len(paths)))},
+    )
+
+
+def coder_move(conversation: Conversation, target: str, root: Path) -> Move:
+    """The next move of a coder that rewrites one file, or one symbol of a large one."""
+    path = root / target
+    text = _text(path)
+    if text is None or not _large(text, target):
+        return Legal({}, speech=False, edit=EditTarget(target, text))
+    found = symbols(path)
+    chosen = _chosen(conversation, target)
+    symbol = next((s for s in found if s.name == chosen), None)
+    if symbol is None:
+        names = [s.name for s in found][:MOST_SYMBOLS]
+        arguments = _object(path={"const": target}, symbol={"type": "string", "enum": names})
+        return Legal({"read_file": arguments}, speech=False)
+    return Legal({}, speech=False, edit=EditTarget(target, text, _region(text, symbol)))
+
+
+def _large(text: str, target: str) -> bool:
+    return text.count("\n") > WHOLE_FILE_LINES and language_of(target) is not None
+
+
+def is_large(path: Path, target: str) -> bool:
+    """Is the file shown symbol by symbol?"""
+    text = _text(path)
+    return text is not None and _large(text, target) and bool(symbols(path))
+
+
+def _chosen(conversation: Conversation, target: str) -> str | None:
+    for call in reversed(_done(conversation.messages)):
+        if call.name == "read_file" and call.arguments.get("path") == target:
+            symbol = call.arguments.get("symbol")
+            return str(symbol) if symbol else None
+    return None
+
+
+def _region(text: str, symbol: Symbol) -> str:
+    return "".join(text.splitlines(keepends=True)[symbol.start_line - 1 : symbol.end_line])
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+    except FileNotFoundError:
+        return None
