@@ -74,9 +74,8 @@ async def test_it_says_what_it_serves(transport, model_path):
 
 
 async def test_an_answer_streams_and_is_counted(transport):
-    pieces = []
-    async for item in transport.complete({"messages": [user("Count from 1 to 5.")], "max_tokens": 40}):
-        pieces.append(item)
+    body = {"messages": [user("Count from 1 to 5.")], "max_tokens": 40}
+    pieces = [item async for item in transport.complete(body)]
 
     completed = pieces[-1]
     texts = [item.text for item in pieces if isinstance(item, Text)]
@@ -242,6 +241,6 @@ async def test_a_truncated_model_is_told(model_path, tmp_path):
     with model_path.open("rb") as whole:
         path.write_bytes(whole.read(40_000_000))
     transport = LocalTransport(path)
-    with pytest.raises(UserError, match="llama.cpp says"):
+    with pytest.raises(UserError, match=r"llama\.cpp says"):
         await transport.describe()
     await transport.close()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from late.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _TAIL = 30
@@ -64,26 +64,30 @@ def require_pip() -> None:
         )
 
 
-def download(requirement: str, into: Path, on_output: OnOutput) -> Path:
-    """Download the wheel of `requirement` (`name==version`, without its dependencies) and return its path.
+def download(requirement: str, into: Path, on_output: OnOutput, *, sources: bool = False) -> Path:
+    """Download `requirement` (`name==version`, without its dependencies) and return the file's path.
+
+    It is a wheel; with `sources` it may be an archive of sources where the registry has no wheel for this machine.
 
     Raises:
         UserError: there is no pip, or it failed; the message holds its own words.
     """
     into.mkdir(parents=True, exist_ok=True)
-    _run(["download", "--no-deps", "--only-binary", ":all:", "--dest", str(into), requirement], on_output)
-    return _only_wheel(into)
+    wheels_only = [] if sources else ["--only-binary", ":all:"]
+    _run(["download", "--no-deps", *wheels_only, "--dest", str(into), requirement], on_output)
+    return _only_file(into)
 
 
-def build_wheel(requirement: str, into: Path, on_output: OnOutput) -> Path:
-    """Download `requirement`, compile it if the registry has only its sources, and return the wheel's path.
+def build_wheel(sources: Path, into: Path, on_output: OnOutput, settings: Mapping[str, str]) -> Path:
+    """Build the project in the folder `sources` and return its wheel's path. `settings` go to its build backend.
 
     Raises:
-        UserError: there is no pip, or it failed; the message holds its own words.
+        UserError: there is no pip, or the build failed; the message holds its last words.
     """
     into.mkdir(parents=True, exist_ok=True)
-    _run(["wheel", "--no-deps", "--verbose", "--wheel-dir", str(into), requirement], on_output)
-    return _only_wheel(into)
+    chosen = [f"--config-settings={name}={value}" for name, value in settings.items()]
+    _run(["wheel", "--no-deps", "--verbose", "--wheel-dir", str(into), *chosen, str(sources)], on_output)
+    return _only_file(into)
 
 
 def install(wheel: Path, on_output: OnOutput) -> None:
@@ -96,11 +100,11 @@ def install(wheel: Path, on_output: OnOutput) -> None:
     importlib.invalidate_caches()
 
 
-def _only_wheel(folder: Path) -> Path:
-    wheels = list(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        raise UserError(f"pip reported success, but left {len(wheels)} wheels in {folder} instead of one.")
-    return wheels[0]
+def _only_file(folder: Path) -> Path:
+    files = list(folder.iterdir())
+    if len(files) != 1:
+        raise UserError(f"pip reported success, but left {len(files)} files in {folder} instead of one.")
+    return files[0]
 
 
 def _run(arguments: Sequence[str], on_output: OnOutput) -> None:

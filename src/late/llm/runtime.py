@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from late.config import paths
@@ -73,15 +74,46 @@ def _build(report: Report) -> Path:
             "or use a llama-server.",
         )
     folder = _wheel_folder()
-    unfinished = folder.with_name(folder.name + ".unfinished")
+    workshop = paths.cache_dir() / "build" / folder.name
+    sources = workshop / "sources"
+    if not sources.is_dir():
+        archive = _fetch_archive(workshop, report)
+        if archive.suffix == ".whl":
+            return _keep(archive, folder, workshop)
+        _unpack(archive, sources)
+    # Sources and build folder stay where they are until the wheel is there: a build that was stopped goes on.
+    shutil.rmtree(workshop / "wheel", ignore_errors=True)
+    settings = {"build-dir": str(workshop / "objects")}
+    wheel = pip.build_wheel(sources, workshop / "wheel", _reporter("compiling llama.cpp", report), settings)
+    return _keep(wheel, folder, workshop)
+
+
+def _fetch_archive(workshop: Path, report: Report) -> Path:
+    shutil.rmtree(workshop / "archive", ignore_errors=True)
+    on_output = _reporter("fetching llama-cpp-python", report)
+    return pip.download(REQUIREMENT, workshop / "archive", on_output, sources=True)
+
+
+def _unpack(archive: Path, sources: Path) -> None:
+    """Unpack an archive of sources; the folder is there only when all of it is."""
+    unfinished = sources.with_name("sources.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    try:
-        wheel = pip.build_wheel(REQUIREMENT, unfinished, _reporter("compiling llama.cpp (once, some minutes)", report))
-        shutil.rmtree(folder, ignore_errors=True)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return folder / wheel.name
+    with tarfile.open(archive) as tar:
+        if hasattr(tarfile, "data_filter"):  # Python 3.11.4
+            tar.extractall(unfinished, filter="data")
+        else:
+            tar.extractall(unfinished)  # noqa: S202 -- pip has just run this archive's own build code
+    (inner,) = unfinished.iterdir()
+    inner.rename(sources)
+    unfinished.rmdir()
+
+
+def _keep(wheel: Path, folder: Path, workshop: Path) -> Path:
+    """Move the wheel to where later environments find it, and clean up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = wheel.replace(folder / wheel.name)
+    shutil.rmtree(workshop)
+    return kept
 
 
 def _reporter(what: str, report: Report) -> pip.OnOutput:
