@@ -95,8 +95,8 @@ class TextPrinter:
 def _milestone(event: Event) -> str:
     match event:
         case PlanWritten():
-            files = {path for step in event.plan.steps for path in step.files}
-            return f"\nplan: {event.plan.title} ({len(event.plan.steps)} steps, {', '.join(sorted(files))}) in {event.path}"
+            files = ", ".join(sorted({path for step in event.plan.steps for path in step.files}))
+            return f"\nplan: {event.plan.title} ({len(event.plan.steps)} steps; {files}), written to {event.path}"
         case ApprovalRequested():
             return f"\n{event.title}\n{event.detail.strip()}\n"
         case ApprovalDecided():

@@ -65,6 +65,8 @@ class Crew:
     request: str = ""
     """The person's last message, word for word."""
     spawned: int = 0
+    narrow: bool = False
+    """The planner's model is led turn by turn, and its plans are tidied."""
 
     def emit(self, event: Event) -> None:
         """Publish an event, then take it into account."""

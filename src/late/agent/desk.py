@@ -9,10 +9,10 @@ from late.agent.checks import propose_check
 from late.agent.crew import Crew
 from late.agent.plan import PLAN_FILE, StepState, normalise, parse_plan, plan_hash, render_plan
 from late.errors import PlanError, ToolError
-from late.events import ApprovalRequested, Plan, PlanDecided, PlanWritten
+from late.events import ApprovalDecided, ApprovalRequested, ErrorRaised, Plan, PlanDecided, PlanStep, PlanWritten
 from late.tools.base import ToolContext, ToolResult
-from late.workspace.files import write_atomic
 from late.workspace.area import area_of
+from late.workspace.files import write_atomic
 from late.workspace.ripgrep import list_files
 
 
@@ -70,7 +70,7 @@ class Desk:
             text += f" They say: {words}"
         return ToolResult(text, {"plan_hash": plan_hash(plan)})
 
-    async def _ask(self, plan: Plan, shown: str, note: str, call_id: str):  # noqa: ANN202 -- ApprovalDecided
+    async def _ask(self, plan: Plan, shown: str, note: str, call_id: str) -> ApprovalDecided:
         return await self._crew.approver.ask(
             ApprovalRequested(
                 request_id=f"ask_{uuid.uuid4().hex[:12]}",
@@ -106,6 +106,8 @@ class Desk:
             ToolError: a step has no files, or one that lies outside of the workspace or is hidden.
         """
         plan = normalise(plan)
+        if self._crew.narrow:
+            plan = plan.model_copy(update={"steps": merged(plan.steps)})
         workspace = self._crew.workspace
         files = await list_files(area_of(workspace, "."))
         steps = list(plan.steps)
@@ -164,6 +166,19 @@ class Desk:
         try:
             self._save(board.plan, board.states)
         except ToolError as error:
-            from late.events import ErrorRaised
-
             self._crew.emit(ErrorRaised(message=f"The plan's checkboxes could not be written: {error}"))
+
+
+def merged(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
+    """Steps with the same files made one: weak models like to split one change into looking, doing and verifying."""
+    by_files: dict[tuple[str, ...], PlanStep] = {}
+    for step in steps:
+        first = by_files.get(step.files)
+        if first is None:
+            by_files[step.files] = step
+        else:
+            instruction = "\n".join(dict.fromkeys(filter(None, [first.instruction, step.instruction])))
+            by_files[step.files] = first.model_copy(
+                update={"instruction": instruction, "verify": first.verify or step.verify}
+            )
+    return tuple(by_files.values())

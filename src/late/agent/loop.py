@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
@@ -116,52 +116,80 @@ async def run_turns(agent: Agent) -> TurnsEnd:
 
     Cancelling the task stops it at once; the conversation is then still valid.
     """
-    repeats = _Repeats()
-    cut = hollow = 0
+    run = _Run(agent)
     # A resumed conversation may end with calls that nobody has answered yet.
     for call in agent.conversation.open_calls():
         await _run_call(agent, call)
     while True:
+        try:
+            end = await run.turn()
+        except ProviderError as error:
+            return TurnsEnd("error", str(error), error.hint)
+        if end is not None:
+            return end
+
+
+class _Run:
+    """The counters of one run of an agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._repeats = _Repeats()
+        self._cut = 0
+        self._hollow = 0
+
+    async def turn(self) -> TurnsEnd | None:
+        """One turn; `None` when another one has to follow."""
+        agent = self._agent
         while agent.inbox.waiting:
             message_id, text, source = agent.inbox.waiting.popleft()
             agent.tell(text, source, message_id)
         if agent.turns >= agent.max_turns:
             return TurnsEnd("out_of_turns", f"It stopped after its limit of {agent.max_turns} turns.")
-        move = agent.next_move() if agent.next_move else None
-        try:
-            answer = await _turn(agent, move)
-        except ProviderError as error:
-            return TurnsEnd("error", str(error), error.hint)
+        answer = await _turn(agent, agent.next_move() if agent.next_move else None)
         if answer.finish in {"length", "repetition"}:
-            cut += 1
-            for call in answer.calls:
-                _record(agent, call, agent.runner.refuse(call, CUT_CALL).content)
-            if cut >= CUT_LIMIT:
-                return TurnsEnd("cut", f"Its answers were cut off {cut} times in a row.")
-            agent.tell(CUT, "harness")
-            continue
-        cut = 0
-        if not answer.calls:
-            if answer.text.strip():
-                return TurnsEnd("answered", answer.text)
-            hollow += 1
-            if hollow >= HOLLOW_LIMIT:
-                return TurnsEnd("hollow", "It gave no answer, twice in a row.")
-            agent.tell(NUDGE, "harness")
-            continue
-        hollow = 0
+            return self._was_cut(answer)
+        self._cut = 0
+        if answer.calls:
+            self._hollow = 0
+            return await self._calls(answer)
+        if answer.text.strip():
+            return TurnsEnd("answered", answer.text)
+        return self._was_hollow()
+
+    def _was_cut(self, answer: AssistantMessage) -> TurnsEnd | None:
+        """No call of a cut answer runs, also not one whose arguments happen to parse."""
+        self._cut += 1
+        self._refuse(answer.calls, CUT_CALL)
+        if self._cut >= CUT_LIMIT:
+            return TurnsEnd("cut", f"Its answers were cut off {self._cut} times in a row.")
+        self._agent.tell(CUT, "harness")
+        return None
+
+    def _was_hollow(self) -> TurnsEnd | None:
+        self._hollow += 1
+        if self._hollow >= HOLLOW_LIMIT:
+            return TurnsEnd("hollow", "It gave no answer, twice in a row.")
+        self._agent.tell(NUDGE, "harness")
+        return None
+
+    async def _calls(self, answer: AssistantMessage) -> TurnsEnd | None:
         all_ok = True
         for call in answer.calls:
-            status, content = await _run_call(agent, call)
+            status, content = await _run_call(self._agent, call)
             all_ok = all_ok and status == "ok"
-            if repeats.count(call, content) >= SAME_RESULT_LIMIT:
-                for rest in agent.conversation.open_calls():
-                    _record(agent, rest, agent.runner.refuse(rest, "Not run: the agent was stopped.").content)
+            if self._repeats.count(call, content) >= SAME_RESULT_LIMIT:
+                self._refuse(self._agent.conversation.open_calls(), "Not run: the agent was stopped.")
                 return TurnsEnd(
                     "looping", f"It called {call.name} {SAME_RESULT_LIMIT} times in a row with the same result."
                 )
-        if answer.final and all_ok and not agent.inbox.waiting:
+        if answer.final and all_ok and not self._agent.inbox.waiting:
             return TurnsEnd("answered", answer.text)
+        return None
+
+    def _refuse(self, calls: Iterable[ToolCall], why: str) -> None:
+        for call in calls:
+            _record(self._agent, call, self._agent.runner.refuse(call, why).content)
 
 
 async def _run_call(agent: Agent, call: ToolCall) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from late.agent.moves import planner_move
 from late.events import PLANNER, Event, PlanDecided
 from late.llm.messages import UserMessage
 from late.llm.provider import ModelInfo
+from late.workspace.area import area_of
 from late.workspace.outline import workspace_map
 from late.workspace.relevance import rank_files
-from late.workspace.area import area_of
 from late.workspace.ripgrep import list_files
 
 MAP_CHARS = 1_000
@@ -32,6 +32,7 @@ class Planner:
     def __init__(self, crew: Crew, info: ModelInfo) -> None:
         self.crew = crew
         self.info = info
+        crew.narrow = info.weak
         extra = ("classify_request",) if info.weak else ()
         self.is_new = PLANNER not in crew.records
         self.agent: Agent = crew.make_agent(PLANNER, crew.role("planner"), info, extra_tools=extra)

@@ -12,7 +12,7 @@ from late.agent.brief import check_failed, coder_brief, show_files, weak_file
 from late.agent.checks import run_check
 from late.agent.crew import CHARS_PER_TOKEN, Crew
 from late.agent.desk import Desk
-from late.agent.loop import Agent, TurnsEnd, run_turns
+from late.agent.loop import Agent, Move, TurnsEnd, run_turns
 from late.agent.moves import coder_move
 from late.errors import ToolError
 from late.events import (
@@ -29,7 +29,7 @@ from late.events import (
 )
 from late.llm.provider import ModelInfo
 from late.policy.gate import Question
-from late.tools.base import ToolContext, ToolResult
+from late.tools.base import Review, ToolContext, ToolResult
 from late.tools.spawn_subagent import Args
 from late.workspace.files import FileChange
 from late.workspace.review import review_edit
@@ -234,7 +234,7 @@ class Subagents:
         agent.max_turns = agent.turns + WEAK_TURNS_PER_FILE
         first = agent.turns
 
-        def move():  # noqa: ANN202 -- Move
+        def move() -> Move:
             tries = max(0, agent.turns - first) + retries
             if tries and self._crew.limits.temperature is None:
                 agent.temperature = min(0.2 + 0.25 * tries, 0.9)
@@ -321,7 +321,7 @@ class Subagents:
         cap = int((info.context_window or 8192) * SHOWN_SHARE * CHARS_PER_TOKEN)
         return show_files(tuple(dict.fromkeys(paths)), self._crew.workspace, agent.runner.stamps, cap)
 
-    def _review(self, step: PlanStep):  # noqa: ANN202 -- Review
+    def _review(self, step: PlanStep) -> Review:
         """Refuse what a weak model is known to get wrong; what the request names may vanish."""
         allowed = f"{self._crew.request}\n{step.title}\n{step.instruction}"
         return partial(_refuse_slips, allowed)

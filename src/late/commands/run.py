@@ -99,7 +99,7 @@ class _Front:
         )
 
 
-class _signals:  # noqa: N801 -- reads as what it does in `with`
+class _signals:
     """Ctrl+C, SIGTERM and SIGHUP stop the session in order: children are ended, the log is closed."""
 
     _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -73,7 +73,7 @@ def open_session(
         log_dir=data_dir() / "output",
         environment=clean_environment(os.environ),
         role=partial(_role, settings, workspace.root),
-        toolbox=lambda name: tools.get(name),
+        toolbox=lambda name: tools.get(name),  # noqa: PLW0108 -- the tools need the crew and come after it
     )
     desk = Desk(crew)
     subagents = Subagents(crew, desk)
