@@ -1,0 +1,63 @@
+"""`late`: the terminal interface. Only what its first screen needs is imported before that screen is painted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from late.config.settings import Settings
+    from late.session.session import Session
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Open the interface and return the exit status.
+
+    Raises:
+        LateError: the session could not be opened.
+    """
+    from late.tui.app import LateApp
+
+    app = LateApp(_Opener(arguments), directory=_shown_directory(arguments), first_message=arguments.prompt)
+    app.run()
+    if app.failure is not None:
+        raise app.failure
+    if app.session_id is not None:
+        sys.stdout.write(f"Session {app.session_id} is kept: late --continue goes on with it.\n")
+    return app.return_code or 0
+
+
+class _Opener:
+    """Opens sessions as the flags say: settings and imports in a thread, the session on the event loop."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+
+    async def __call__(self, *, fresh: bool = False) -> Session:
+        settings, directory, session_id = await asyncio.to_thread(self._prepare)
+        from late.session.open import open_session
+
+        return open_session(settings, directory, resume=None if fresh else session_id)
+
+    def _prepare(self) -> tuple[Settings, Path, str | None]:
+        import late.session.open  # noqa: F401 - imported here so that the screen can be used meanwhile
+        from late.commands.options import chosen_session, settings_of
+
+        session_id, directory = chosen_session(self._arguments)
+        return settings_of(self._arguments, directory), directory, session_id
+
+
+def _shown_directory(arguments: argparse.Namespace) -> str:
+    """The folder as a person writes it, as long as the session has not said otherwise."""
+    chosen: Path | None = arguments.directory
+    try:
+        path = str(chosen.expanduser().absolute()) if chosen else os.getcwd()  # noqa: PTH109 - pathlib is not needed yet
+    except OSError:
+        return "?"
+    home = os.path.expanduser("~")  # noqa: PTH111
+    return "~" + path[len(home) :] if home != "/" and (path + "/").startswith(home + "/") else path

@@ -1,0 +1,1 @@
+"""Screens that lie above the transcript."""
