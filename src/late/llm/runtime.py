@@ -117,14 +117,22 @@ def _keep(wheel: Path, folder: Path, workshop: Path) -> Path:
 
 
 def _reporter(what: str, report: Report) -> pip.OnOutput:
+    """Shows the builder's own count of steps once there is one, and the last line that it wrote."""
+    step: tuple[float, float] | None = None
+    detail = ""
+
     def on_output(output: pip.PipOutput) -> None:
-        if step := _NINJA_STEP.match(output.line):
+        nonlocal step, detail
+        if match := _NINJA_STEP.match(output.line):
+            step = float(match[1]), float(match[2])
             source = _SOURCE.search(output.line)
-            detail = Path(source[1]).name if source else ""
-            report(Progress(what, int(step[1]), int(step[2]), "steps", detail, output.elapsed_s))
-        else:
+            detail = Path(source[1]).name if source else detail
+        elif output.line and step is None:
             detail = output.line[:_DETAIL_WIDTH]
+        if step is None:
             report(Progress(what, output.elapsed_s, None, "seconds", detail, output.elapsed_s))
+        else:
+            report(Progress(what, *step, "steps", detail, output.elapsed_s))
 
     return on_output
 
