@@ -206,6 +206,7 @@ class Assembler:
         usage, timings = as_object(chunk.get("usage")), as_object(chunk.get("timings"))
         figures = (*_from_usage(usage).items(), *_from_timings(timings).items())
         known = {name: value for name, value in figures if value is not None}
+        self._seen = self._seen or bool(known)
         # While llama.cpp works on the prompt its timings are of the part that is done: no count of the prompt yet.
         if not known or chunk.get("prompt_progress"):
             return
