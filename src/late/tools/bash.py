@@ -98,7 +98,10 @@ def _folder(args: Args, context: ToolContext) -> Path:
         raise ToolError(
             f"cwd {escaped(args.cwd)} lies outside of the workspace", f"Leave it out to run in {escaped(str(root))}."
         )
-    area = area_of(context.workspace, args.cwd)
+    try:
+        area = area_of(context.workspace, args.cwd or ".")
+    except ToolError as error:
+        raise ToolError(f"cwd {error}", error.hint) from error
     if not area.is_dir:
         raise ToolError(f"cwd {escaped(args.cwd)} is a file", "Give a folder, or leave it out.")
     return real
@@ -107,7 +110,10 @@ def _folder(args: Args, context: ToolContext) -> Path:
 def _report(result: CommandResult, timeout_s: int) -> str:
     seconds = f"{result.duration_s:.1f} s"
     if result.timed_out:
-        head = f"exit none: stopped at its time limit of {timeout_s} s, with everything that it had started"
+        head = (
+            f"exit none: stopped at its time limit of {timeout_s} s, with everything that it had started; "
+            "run less, or give a longer timeout"
+        )
     else:
         head = f"exit {result.exit_code} ({seconds}){_signal_name(result.exit_code)}"
     notes = ""

@@ -28,6 +28,7 @@ _PER_FILE = 30
 _COUNTED = 10_000
 """Matches that are counted beyond what is shown."""
 _MAX_CONTEXT = 20
+_NOTES_ROOM = 400
 _TIME_LIMIT_S = 60.0
 _HINTS_WITHIN_S = 2.0
 """Further searches, for a better "no matches", are only made where the first one was faster than this."""
@@ -96,6 +97,11 @@ class _Query:
     cap: int
 
     @property
+    def room(self) -> int:
+        """Characters for what was found, beside the head and the notes."""
+        return self.cap - min(_NOTES_ROOM, self.cap // 3)
+
+    @property
     def globs(self) -> list[str]:
         return split_globs(self.args.glob)
 
@@ -156,7 +162,7 @@ class _ContentHits:
     def __init__(self, query: _Query) -> None:
         self._hidden = query.area.filter()
         self._area = query.area
-        self._room = max(200, query.cap - 600)
+        self._room = query.room
         self._per_file = _PER_FILE if query.area.is_dir else _COUNTED
         self._context = query.args.context > 0
         self._file: _FileHits | None = None
@@ -288,7 +294,7 @@ async def _listed(query: _Query) -> ToolResult | None:
     head = f"{len(found):,} {_plural(len(found), 'file')}"
     head = f"{matches:,} matching {_plural(matches, 'line')} in {head}" if counting else f"{head} with matches"
     lines = [query.area.shown(path) + (f": {count}" if counting else "") for path, count in found.items()]
-    body, left = _fitting(lines, query.cap)
+    body, left = _fitting(lines, query.room)
     if left:
         notes.insert(0, f"{left:,} more files not shown: narrow with path, glob or a longer pattern")
     details = {"files": len(found)} | ({"matches": matches} if counting else {})
@@ -381,7 +387,7 @@ async def _names(query: _Query) -> ToolResult:
     if not found:
         head = f"No file name matches {escaped(pattern)!r} ({' or '.join(ways)}, {len(files):,} files looked at)"
         return _report(head, "", [], query, {"files": 0})
-    body, left = _fitting([query.area.shown(path) for path in found], query.cap)
+    body, left = _fitting([query.area.shown(path) for path in found], query.room)
     notes = [f"{left:,} more not shown: narrow with path or a longer pattern"] if left else []
     return _report(f"{len(found):,} {_plural(len(found), 'file')}", body, notes, query, {"files": len(found)})
 
@@ -431,8 +437,7 @@ def _notes(unreadable: list[str], overlong: int) -> list[str]:
     return notes
 
 
-def _fitting(lines: list[str], cap: int) -> tuple[str, int]:
-    room = max(200, cap - 600)
+def _fitting(lines: list[str], room: int) -> tuple[str, int]:
     kept = 0
     for line in lines:
         room -= len(line) + 1

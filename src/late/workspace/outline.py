@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from late.workspace.covering_tests import test_files_for
 from late.workspace.grammars import language_of
 from late.workspace.symbols import Symbol, find_symbol, parse_errors, symbols, symbols_of
-from late.workspace.test_files import test_files_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
