@@ -1,0 +1,161 @@
+"""The policy: what a role may do with a tool, decided before anything runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from late.events import Scope
+from late.policy.approvals import Approvals
+from late.policy.paths import Place, Places, Workspace
+from late.policy.verdicts import TIERS, Verdict
+
+__all__ = ["Policy", "Question", "Verdict"]
+
+NOT_AVAILABLE = "not available"
+_PLANNER = "Say what has to change with write_implementation_plan; once it is approved, a coder does it."
+_RESEARCHER = "You only read. Report what has to change, and where."
+_READ_SCOPES: tuple[Scope, ...] = ("once", "session", "project")
+_WRITE_SCOPES: tuple[Scope, ...] = ("once", "session")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that is to be judged."""
+
+    role: str
+    """`planner`, `researcher` or `coder`; any other role may do what a researcher may."""
+    tool: str
+    effect: str
+    """`read`, `write`, `execute`, `plan` or `spawn`."""
+    paths: tuple[str, ...] = ()
+    """As given by the model."""
+    command: str | None = None
+    cwd: str | None = None
+    step_files: tuple[str, ...] | None = None
+    """A coder's write scope; `None` where there is no step."""
+
+
+class Policy:
+    """The rules of one workspace."""
+
+    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+        self._approvals = approvals
+        data = approvals.directory.parent
+        own = approvals.directory if workspace.root.is_relative_to(data) else data
+        self._places = Places(workspace, own=(own,))
+
+    def decide(self, question: Question) -> Verdict:
+        """Judge a call. A question that the person has answered before comes back as `auto`."""
+        match question.effect:
+            case "read":
+                verdict = self._read(question)
+            case "write":
+                verdict = self._write(question)
+            case "execute":
+                verdict = self._execute(question)
+            case "plan" | "spawn" if question.role == "planner":
+                verdict = Verdict("auto", "the planner plans", "role.planner")
+            case _:
+                verdict = Verdict(
+                    "never", f"{question.tool} is the planner's", "role.planner", "Do the work you were given yourself."
+                )
+        scope = self._approvals.covers(verdict.key) if verdict.tier == "ask" else None
+        if scope is None:
+            return verdict
+        return replace(
+            verdict, tier="auto", reason=f"allowed by you ({scope}): {verdict.reason}", rule=f"approval.{scope}"
+        )
+
+    def _read(self, question: Question) -> Verdict:
+        return _strictest([self._read_path(path, question.role) for path in question.paths]) or Verdict(
+            "auto", "it reads inside of the project", "path.inside"
+        )
+
+    def _read_path(self, path: str, role: str) -> Verdict | None:
+        place = self._places.look(path)
+        if place.hidden:
+            return Verdict("never", f"{path} is {NOT_AVAILABLE}", "path.hidden", "Go on without it.")
+        if place.secret:
+            return secret_verdict(path, place)
+        if place.kind == "inside" or str(place.real) == "/dev/null":
+            return None
+        shown = self._places.shown(place)
+        return Verdict(
+            "ask",
+            f"{shown} lies outside of the project",
+            "path.outside",
+            "Stay inside of the project, or say why you need it." if role == "coder" else "Stay inside of the project.",
+            pattern=f"read {shown}",
+            key=f"read {place.real}",
+            scopes=_READ_SCOPES,
+        )
+
+    def _write(self, question: Question) -> Verdict:
+        if question.role != "coder":
+            teaching = _PLANNER if question.role == "planner" else _RESEARCHER
+            return Verdict("never", f"a {question.role} changes no files", "role.read-only", teaching)
+        if not question.paths:
+            return Verdict("ask", f"{question.tool} does not say what it changes", "path.unknown")
+        return _strictest([self._write_path(path, question.step_files) for path in question.paths]) or Verdict(
+            "auto", "the step names the file", "scope.step"
+        )
+
+    def _write_path(self, path: str, step_files: tuple[str, ...] | None) -> Verdict | None:
+        place = self._places.look(path)
+        shown = self._places.shown(place)
+        if place.hidden:
+            return Verdict("never", f"{path} is {NOT_AVAILABLE}", "path.hidden", "Go on without it.")
+        if place.guarded:
+            return Verdict("never", f"{shown} is not written to: {place.guarded}", "path.guarded", "Leave it as it is.")
+        if place.secret:
+            return secret_verdict(path, place)
+        if place.kind != "inside":
+            return Verdict(
+                "ask", f"{shown} lies outside of the project", "path.outside", "Write inside of the project."
+            )
+        if place.delicate:
+            return Verdict("ask", f"{shown} changes more than itself: {place.delicate}", "path.delicate")
+        if step_files is not None and in_scope(shown, step_files):
+            return None
+        reason = (
+            f"{shown} is not among the files of the step ({', '.join(step_files) or 'none'})"
+            if step_files is not None
+            else f"no step of a plan names {shown}"
+        )
+        return Verdict(
+            "ask",
+            reason,
+            "scope.outside-step",
+            "Change only the files of your step; if it cannot be done without this one, say so in your report.",
+            pattern=f"write {shown}",
+            key=f"write {shown}",
+            scopes=_WRITE_SCOPES,
+        )
+
+    def _execute(self, question: Question) -> Verdict:
+        return Verdict("ask", "commands are asked about", "shell.unknown")
+
+
+def in_scope(path: str, step_files: tuple[str, ...]) -> bool:
+    """Whether a step that names these files may write `path`; a folder's name covers what lies in it."""
+    target = PurePosixPath(path)
+    named = [PurePosixPath(os.path.normpath(name)) for name in step_files if name.strip()]
+    return any(target == name or (name in target.parents and name != PurePosixPath()) for name in named)
+
+
+def secret_verdict(path: str, place: Place) -> Verdict:
+    """The refusal for what no agent may see."""
+    return Verdict(
+        "never",
+        f"{path} is {place.secret}, which no agent reads or writes",
+        "path.secret",
+        "Work without it: ask for the names of the values you need, or read an example file such as .env.example.",
+    )
+
+
+def _strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    found = [verdict for verdict in verdicts if verdict is not None]
+    return max(found, key=lambda verdict: TIERS.index(verdict.tier), default=None)
