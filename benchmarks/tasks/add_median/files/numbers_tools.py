@@ -1,0 +1,2 @@
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
