@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from late.agent.moves import is_large
-from late.events import CheckResult, Plan, PlanStep
+from late.events import CheckResult, Plan
 from late.workspace.files import ReadStamps
-from late.workspace.outline import language_of, symbols
+from late.workspace.outline import Symbol, language_of
 from late.workspace.workspace import Workspace
 
 
@@ -63,21 +62,38 @@ def fenced(path: str, text: str) -> str:
     return f"{path}\n{ticks}{language_of(path) or ''}\n{body}{end}{ticks}"
 
 
-def weak_file(path: str, step: PlanStep, root: Path) -> str:
-    """The one file that a coder with a weak model works on, and the form of the answer."""
+def led_brief(request: str, plan: Plan, number: int) -> str:
+    """What a coder with a weak model is told.
+
+    In a plan of one step the request says it all, and a weak planner's instruction only leads astray (measured).
+    """
+    step = plan.steps[number - 1]
+    if len(plan.steps) == 1:
+        return f"The person asked:\n{request.strip()}"
+    return (
+        f"The person asked:\n{request.strip()}\n\nYou do step {number} of {len(plan.steps)} of it: {step.title}\n"
+        f"{step.instruction}"
+    ).strip()
+
+
+def ask_for_file(path: str, root: Path) -> str:
+    """The one file that a led coder works on, and the form of the answer."""
     file = root / path
     if not file.exists():
-        return (
-            f"Write the new file {path}. Answer with the line {path} and then its complete content in one fenced block."
-        )
-    if is_large(file, path):
-        names = "\n".join(f"{s.start_line}-{s.end_line} {s.name}" for s in symbols(file))
-        return f"{path} is long. Its symbols:\n{names}\n\nFirst choose the one symbol that has to be changed."
+        return f"Write the new file {path}: the line {path}, then its complete content in one fenced block."
     shown = fenced(path, file.read_bytes().decode("utf-8", "replace"))
-    return (
-        f"{shown}\n\nChange {path} as the step says and as the person asked. "
-        f"Answer with the line {path} and then its complete new content in one fenced block."
-    )
+    return f"{shown}\n\nNow change {path}: the line {path}, then the complete new file in one fenced block."
+
+
+def ask_for_symbol_name(path: str, choices: Sequence[Symbol]) -> str:
+    """The symbols of a large file, of which one is to be chosen."""
+    names = "\n".join(symbol.name for symbol in choices)
+    return f"{path} is long. It holds:\n{names}\n\nWhich one has to be changed? Read it."
+
+
+def ask_for_symbol(path: str, symbol: str, text: str) -> str:
+    """The one symbol that a led coder rewrites."""
+    return f"{fenced(path, text)}\n\nNow change {symbol}: answer with its complete new text in one fenced block."
 
 
 def check_failed(check: CheckResult, left: int) -> str:

@@ -53,7 +53,9 @@ def propose_check(step: PlanStep, files: Sequence[str], root: Path) -> str | Non
     """A verify command for a step that has none: the project's tests that import what it changes."""
     tests: list[str] = []
     for path in step.files:
-        found = [path] if _is_python_test(path) and path in files else test_files_for(path, files, root)
+        found = (
+            [path] if is_test(path) and path.endswith(".py") and path in files else test_files_for(path, files, root)
+        )
         tests += [test for test in found if test not in tests]
     python = [test for test in tests if test.endswith(".py")]
     if not python:
@@ -64,9 +66,11 @@ def propose_check(step: PlanStep, files: Sequence[str], root: Path) -> str | Non
     return f"{_python(root)} -m pytest -q {quoted}"
 
 
-def _is_python_test(path: str) -> bool:
+def is_test(path: str) -> bool:
+    """Does the path look like a test's?"""
     name = path.rsplit("/", 1)[-1]
-    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
+    stem = name.partition(".")[0]
+    return stem.startswith("test_") or stem.endswith(("_test", "Test")) or ".test." in name or ".spec." in name
 
 
 def _text(path: Path) -> str:

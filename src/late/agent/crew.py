@@ -25,6 +25,8 @@ CHARS_PER_TOKEN = 3.3
 """Code and prose of these tokenizers, on the safe side; only used where nothing better is known."""
 UNKNOWN_WINDOW = 32_768
 """Tokens that are assumed where a server does not say what it serves."""
+WEAK_OUTPUT_CHARS = 4_000
+"""A weak model finds nothing in more than this, and its user waits for every line of it."""
 PLANNER_SLOT, SUBAGENT_SLOT = 0, 1
 
 
@@ -76,7 +78,8 @@ class Crew:
     def cap_chars(self, info: ModelInfo) -> int:
         """The most characters of one tool result."""
         window = info.context_window or UNKNOWN_WINDOW
-        return int(window * self.limits.output_share * CHARS_PER_TOKEN)
+        cap = int(window * self.limits.output_share * CHARS_PER_TOKEN)
+        return min(cap, WEAK_OUTPUT_CHARS) if info.weak else cap
 
     def make_agent(
         self,

@@ -129,6 +129,11 @@ async def run_turns(agent: Agent) -> TurnsEnd:
             return end
 
 
+async def run_turn(agent: Agent) -> TurnsEnd | None:
+    """Run a single turn; `None` when the agent has not said its last word with it."""
+    return await _Run(agent).turn()
+
+
 class _Run:
     """The counters of one run of an agent."""
 

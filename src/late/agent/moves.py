@@ -20,7 +20,7 @@ from late.agent.plan import PLAN_FILE
 from late.events import ToolCall
 from late.llm.messages import AgentMessage, Conversation, Message, ToolMessage, UserMessage
 from late.llm.provider import EditTarget, JsonSchema, Legal
-from late.workspace.outline import Symbol, language_of, symbols
+from late.workspace.outline import Symbol, find_symbol, symbols
 
 MOST_READS = 3
 """Files that a narrowed planner reads before it has to write the plan: weak models go on reading for ever."""
@@ -167,33 +167,40 @@ def _plan_schema(paths: Sequence[str]) -> JsonSchema:
     )
 
 
-def coder_move(conversation: Conversation, target: str, root: Path) -> Move:
-    """The next move of a coder that rewrites one file, or one symbol of a large one."""
-    path = root / target
-    text = _text(path)
-    if text is None or not _large(text, target):
-        return Legal({}, speech=False, edit=EditTarget(target, text))
-    found = symbols(path)
-    chosen = _chosen(conversation, target)
-    symbol = next((s for s in found if s.name == chosen), None)
-    if symbol is None:
-        names = [s.name for s in found][:MOST_SYMBOLS]
-        arguments = _object(path={"const": target}, symbol={"type": "string", "enum": names})
-        return Legal({"read_file": arguments}, speech=False)
-    return Legal({}, speech=False, edit=EditTarget(target, text, _region(text, symbol)))
+def choose_symbol_move(target: str, choices: Sequence[Symbol]) -> Legal:
+    """A coder's first move on a large file: which symbol has to be changed?"""
+    names: JsonSchema = {"type": "string", "enum": [symbol.name for symbol in choices]}
+    return Legal({"read_file": _object(path={"const": target}, symbol=names)}, speech=False)
 
 
-def _large(text: str, target: str) -> bool:
-    return text.count("\n") > WHOLE_FILE_LINES and language_of(target) is not None
+def code_move(target: str, root: Path, symbol: str | None) -> Legal:
+    """A coder's move for code: the whole file, or one symbol of it, as it is now on disk."""
+    text = _text(root / target)
+    region = None
+    if text is not None and symbol is not None and (found := find_symbol(root / target, symbol)):
+        region = region_of(text, found)
+    return Legal({}, speech=False, edit=EditTarget(target, text, region))
 
 
-def is_large(path: Path, target: str) -> bool:
-    """Is the file shown symbol by symbol?"""
-    text = _text(path)
-    return text is not None and _large(text, target) and bool(symbols(path))
+def symbol_choices(target: str, root: Path) -> list[Symbol]:
+    """The symbols of a file that is too large to be rewritten whole; empty where it is not, or has none.
+
+    Symbols that are too large themselves are left out where others lie inside of them.
+    """
+    text = _text(root / target)
+    if text is None or text.count("\n") <= WHOLE_FILE_LINES:
+        return []
+    found = symbols(root / target)
+
+    def small_or_leaf(symbol: Symbol) -> bool:
+        size = symbol.end_line - symbol.start_line + 1
+        return size <= WHOLE_FILE_LINES or not any(other.name.startswith(symbol.name + ".") for other in found)
+
+    return [symbol for symbol in found if small_or_leaf(symbol)][:MOST_SYMBOLS]
 
 
-def _chosen(conversation: Conversation, target: str) -> str | None:
+def chosen_symbol(conversation: Conversation, target: str) -> str | None:
+    """The symbol that the last `read_file` of this file named."""
     for call in reversed(_done(conversation.messages)):
         if call.name == "read_file" and call.arguments.get("path") == target:
             symbol = call.arguments.get("symbol")
@@ -201,7 +208,8 @@ def _chosen(conversation: Conversation, target: str) -> str | None:
     return None
 
 
-def _region(text: str, symbol: Symbol) -> str:
+def region_of(text: str, symbol: Symbol) -> str:
+    """The exact lines of a symbol."""
     return "".join(text.splitlines(keepends=True)[symbol.start_line - 1 : symbol.end_line])
 
 

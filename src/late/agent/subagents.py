@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
-from late.agent.brief import check_failed, coder_brief, show_files, weak_file
-from late.agent.checks import run_check
+from late.agent.brief import (
+    ask_for_file,
+    ask_for_symbol,
+    ask_for_symbol_name,
+    check_failed,
+    coder_brief,
+    led_brief,
+    show_files,
+)
+from late.agent.checks import is_test, run_check
 from late.agent.crew import CHARS_PER_TOKEN, Crew
 from late.agent.desk import Desk
-from late.agent.loop import Agent, Move, TurnsEnd, run_turns
-from late.agent.moves import coder_move
+from late.agent.loop import Agent, Move, TurnsEnd, run_turn, run_turns
+from late.agent.moves import choose_symbol_move, chosen_symbol, code_move, region_of, symbol_choices
 from late.errors import ToolError
 from late.events import (
     AgentFinished,
@@ -32,11 +41,15 @@ from late.policy.gate import Question
 from late.tools.base import Review, ToolContext, ToolResult
 from late.tools.spawn_subagent import Args
 from late.workspace.files import FileChange
+from late.workspace.outline import find_symbol
 from late.workspace.review import review_edit
+
+T = TypeVar("T")
 
 CHECK_TRIES = 3
 """How often a coder may run into its check before the step has failed."""
 WEAK_TURNS_PER_FILE = 4
+WEAK_CHOICE_TOKENS = 120
 REPORT_CHARS = 1500
 """Of a coder's own words; a researcher's answer may take a whole tool result."""
 SHOWN_SHARE = 0.25
@@ -129,7 +142,7 @@ class Subagents:
         if not resumed:
             shown = self._shown(tuple(args.ctx_files), agent, info)
             agent.tell("\n\n".join(filter(None, [args.goal, shown])), "planner")
-        end = await self._turns(agent, self._finish_cancelled(agent, None, _Record()))
+        end = await self._guarded(run_turns(agent), self._finish_cancelled(agent, None, _Record()))
         outcome: Outcome = "done" if end.reason == "answered" else _outcome_of(end)
         text = end.text if end.reason == "answered" else f"{outcome}: {end.text} {end.hint}".strip()
         report = text[: context.cap_chars]
@@ -163,8 +176,10 @@ class Subagents:
         if not resumed:
             crew.emit(StepStarted(agent_id=agent_id, step=number, title=step.title, coder_id=agent_id))
             assert crew.board.plan is not None
-            brief = coder_brief(crew.request, crew.board.plan, number, args.goal)
-            if not info.weak:
+            if info.weak:
+                brief = led_brief(crew.request, crew.board.plan, number)
+            else:
+                brief = coder_brief(crew.request, crew.board.plan, number, args.goal)
                 shown = self._shown((*step.files, *args.ctx_files), agent, info)
                 brief = "\n\n".join(filter(None, [brief, shown]))
             agent.tell(brief, "planner")
@@ -180,7 +195,7 @@ class Subagents:
     ) -> tuple[Outcome, str]:
         """A coder with tools of its own: let it work until it says it is done, then check."""
         for left in range(CHECK_TRIES - 1, -1, -1):
-            end = await self._turns(agent, cancelled)
+            end = await self._guarded(run_turns(agent), cancelled)
             if end.reason != "answered":
                 return _outcome_of(end), f"{end.text} {end.hint}".strip()
             if _blocked(end.text):
@@ -201,46 +216,58 @@ class Subagents:
         cancelled: Callable[[], None],
     ) -> tuple[Outcome, str]:
         """A coder that is led: one file at a time, whole file or one symbol, then the check."""
-        root = self._crew.workspace.root
         end = TurnsEnd("hollow", "The step names no file.")
         for path in step.files:
-            self._lead(agent, path, info)
-            agent.tell(weak_file(path, step, root), "harness")
-            end = await self._turns(agent, cancelled)
+            end = await self._led(agent, path, info, cancelled)
             if path not in record.changed:
                 return "failed", f"No usable change of {path} came. {end.text[:300]}"
         for left in range(CHECK_TRIES - 1, -1, -1):
             outcome = await self._verdict(agent, step, number, record, cancelled)
             if outcome != "failed" or not left:
                 return outcome, end.text
-            path = step.files[-1]
-            self._lead(agent, path, info, CHECK_TRIES - left)
-            again = f"Answer with the line {path} and then its complete new content in one fenced block."
-            agent.tell(f"{check_failed(record.checks[-1], left)}\n\n{again}", "harness")
-            end = await self._turns(agent, cancelled)
+            path = next((path for path in reversed(step.files) if not is_test(path)), step.files[-1])
+            agent.tell(check_failed(record.checks[-1], left), "harness")
+            end = await self._led(agent, path, info, cancelled, retry=CHECK_TRIES - left)
             if not record.changed_since_check:
                 return "failed", f"No usable change of {path} came. {end.text[:300]}"
         return "failed", end.text
 
-    def _lead(self, agent: Agent, path: str, info: ModelInfo, retries: int = 0) -> None:
-        """Narrow the agent's turns to one file; later tries are warmer, so that they differ."""
+    async def _led(
+        self, agent: Agent, path: str, info: ModelInfo, cancelled: Callable[[], None], retry: int = 0
+    ) -> TurnsEnd:
+        """Have one file rewritten, or one symbol of a large one; later tries are warmer, so that they differ."""
         root = self._crew.workspace.root
         file = self._crew.workspace.resolve(path)
         data = file.read_bytes() if file.is_file() else b""
         if data:
             agent.runner.stamps.record(file, data)
-        window = info.context_window or 8192
-        agent.max_tokens = min(int(len(data) / CHARS_PER_TOKEN * 1.5) + 700, window // 3)
         agent.max_turns = agent.turns + WEAK_TURNS_PER_FILE
+        agent.max_tokens = WEAK_CHOICE_TOKENS
+        text = data.decode("utf-8", "replace")
+        symbol: str | None = None
+        if choices := symbol_choices(path, root):
+            agent.tell(ask_for_symbol_name(path, choices), "harness")
+            agent.next_move = partial(choose_symbol_move, path, choices)
+            await self._guarded(run_turn(agent), cancelled)
+            symbol = chosen_symbol(agent.conversation, path)
+        found = find_symbol(file, symbol) if symbol else None
+        if symbol and found:
+            text = region_of(text.replace("\r\n", "\n"), found)
+            agent.tell(ask_for_symbol(path, symbol, text), "harness")
+        else:
+            agent.tell(ask_for_file(path, root), "harness")
+        window = info.context_window or 8192
+        agent.max_tokens = min(int(len(text) / CHARS_PER_TOKEN * 1.5) + 700, window // 3)
         first = agent.turns
 
         def move() -> Move:
-            tries = max(0, agent.turns - first) + retries
+            tries = agent.turns - first + retry
             if tries and self._crew.limits.temperature is None:
                 agent.temperature = min(0.2 + 0.25 * tries, 0.9)
-            return coder_move(agent.conversation, path, root)
+            return code_move(path, root, symbol)
 
         agent.next_move = move
+        return await self._guarded(run_turns(agent), cancelled)
 
     async def _verdict(
         self, agent: Agent, step: PlanStep, number: int, record: _Record, cancelled: Callable[[], None]
@@ -248,11 +275,7 @@ class Subagents:
         """What the record proves: `done` only by a check that passed after the last edit."""
         if step.verify is None:
             return "unverified" if record.changed else "blocked"
-        try:
-            check = await self._check(agent, step.verify)
-        except asyncio.CancelledError:
-            cancelled()
-            raise
+        check = await self._guarded(self._check(agent, step.verify), cancelled)
         agent.emit(CheckFinished(agent_id=agent.id, step=number, check=check))
         if check.exit_code is None:
             return "unverified" if record.changed else "blocked"
@@ -297,9 +320,10 @@ class Subagents:
         details = {"agent_id": agent.id, "outcome": outcome, "step": number}
         return ToolResult(report, details, failed=outcome not in {"done", "unverified"})
 
-    async def _turns(self, agent: Agent, cancelled: Callable[[], None]) -> TurnsEnd:
+    async def _guarded(self, work: Awaitable[T], cancelled: Callable[[], None]) -> T:
+        """Wait for the agent's work; a cancellation is recorded before it goes on."""
         try:
-            return await run_turns(agent)
+            return await work
         except asyncio.CancelledError:
             cancelled()
             raise

@@ -42,7 +42,7 @@ async def calls_natively(transport: Transport) -> bool:
         text = 0
         async for item in stream:
             if isinstance(item, Completed):
-                return any(call.name == "read_file" for call in item.calls)
+                return bool(item.calls)
             if isinstance(item, Text):
                 text += len(item.text)
                 if text > 4 * _PROBE_TOKENS:
