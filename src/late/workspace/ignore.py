@@ -8,26 +8,19 @@ different thing: it only tells search and listing what is not worth looking at (
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from late.errors import ToolError
+from late.workspace.gitignore import Pattern, parse_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pathspec import GitIgnoreSpec
-
+_Rules = tuple[Pattern, ...]
 NAME = ".llmignore"
 _MAX_BYTES = 1_000_000
 """Of one ignore file; longer ones are a mistake and refused rather than half applied."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    spec: GitIgnoreSpec
-    negations: tuple[str, ...]
 
 
 class IgnoreRules:
@@ -35,7 +28,7 @@ class IgnoreRules:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._read: dict[str, tuple[tuple[int, int], _Rules | None]] = {}
+        self._read: dict[str, tuple[tuple[int, int], _Rules]] = {}
 
     def hidden(self, relative_posix: str, is_dir: bool = False) -> bool:
         """Whether a path, relative to the root and with `/`, is hidden by itself or by a folder above it.
@@ -48,13 +41,12 @@ class IgnoreRules:
     def filter(self) -> Callable[[str], bool]:
         """`hidden` for many files at once: rules are read once, folders are decided once. For one listing only."""
         folders: dict[str, bool] = {}
-        rules: dict[str, _Rules | None] = {}
+        rules: dict[str, _Rules] = {}
         return lambda path: self._hidden(path, is_dir=False, folders=folders, rules=rules)
 
     def readmitted_globs(self) -> tuple[str, ...]:
         """The `!` lines of the root's file as globs: candidates for `readmits`."""
-        rules = self._rules("", {})
-        return rules.negations if rules else ()
+        return tuple(pattern.glob for pattern in self._rules("", {}) if pattern.negated)
 
     def readmits(self, relative_posix: str) -> bool:
         """Whether the root's file shows a file that `.gitignore` leaves out.
@@ -62,19 +54,16 @@ class IgnoreRules:
         A `!` line means that only where no other line of the file matches: behind `*` or `*.log` it takes back
         that line and says nothing about `.gitignore`.
         """
-        rules = self._rules("", {})
-        if rules is None:
-            return False
-        readmitted = False
-        for pattern in rules.spec.patterns:
-            if pattern.include is None or pattern.match_file(relative_posix) is None:
-                continue
-            if pattern.include:
-                return False
-            readmitted = True
-        return readmitted
+        parts = relative_posix.split("/")
+        paths = [("/".join(parts[:count]), count < len(parts)) for count in range(1, len(parts) + 1)]
+        matching = [
+            pattern
+            for pattern in self._rules("", {})
+            if any(pattern.matches(path, is_dir=is_dir) for path, is_dir in paths)
+        ]
+        return bool(matching) and all(pattern.negated for pattern in matching)
 
-    def _hidden(self, path: str, *, is_dir: bool, folders: dict[str, bool], rules: dict[str, _Rules | None]) -> bool:
+    def _hidden(self, path: str, *, is_dir: bool, folders: dict[str, bool], rules: dict[str, _Rules]) -> bool:
         parts = [part for part in path.split("/") if part not in {"", "."}]
         for count in range(1, len(parts)):
             folder = "/".join(parts[:count])
@@ -84,17 +73,15 @@ class IgnoreRules:
                 return True
         return bool(parts) and self._matched(parts, is_dir=is_dir, rules=rules)
 
-    def _matched(self, parts: list[str], *, is_dir: bool, rules: dict[str, _Rules | None]) -> bool:
+    def _matched(self, parts: list[str], *, is_dir: bool, rules: dict[str, _Rules]) -> bool:
         for depth in range(len(parts) - 1, -1, -1):
-            found = self._rules("/".join(parts[:depth]), rules)
-            if found is None:
-                continue
-            verdict = found.spec.check_file("/".join(parts[depth:]) + ("/" if is_dir else "")).include
-            if verdict is not None:
-                return verdict
+            path = "/".join(parts[depth:])
+            for pattern in reversed(self._rules("/".join(parts[:depth]), rules)):
+                if pattern.matches(path, is_dir=is_dir):
+                    return not pattern.negated
         return False
 
-    def _rules(self, folder: str, memo: dict[str, _Rules | None]) -> _Rules | None:
+    def _rules(self, folder: str, memo: dict[str, _Rules]) -> _Rules:
         if folder in memo:
             return memo[folder]
         path = self._root / folder / NAME
@@ -103,7 +90,7 @@ class IgnoreRules:
         except OSError:
             status = None
         if status is None or not stat.S_ISREG(status.st_mode):
-            rules = None
+            rules = ()
         else:
             stamp = (status.st_mtime_ns, status.st_size)
             cached = self._read.get(folder)
@@ -113,9 +100,7 @@ class IgnoreRules:
         return rules
 
 
-def _parse(path: Path, size: int) -> _Rules | None:
-    from pathspec import GitIgnoreSpec
-
+def _parse(path: Path, size: int) -> _Rules:
     if size > _MAX_BYTES:
         raise ToolError(f"{path} has {size:,} bytes and cannot be applied", "Shorten it; until then nothing is read.")
     try:
@@ -124,15 +109,5 @@ def _parse(path: Path, size: int) -> _Rules | None:
         raise ToolError(
             f"{path} cannot be read, so it is not known what it hides: {error.strerror}", "Ask the person to repair it."
         ) from error
-    lines: list[str] = []
-    for raw in text.split("\n"):
-        line = raw.removesuffix("\r")
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:  # git passes over what it cannot read as a pattern, too
-            continue
-        lines.append(line)
-    if not lines:
-        return None
-    negations = tuple(line[1:].rstrip() for line in lines if line.startswith("!"))
-    return _Rules(GitIgnoreSpec.from_lines(lines), negations)
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return tuple(pattern for line in lines if (pattern := parse_line(line)))
