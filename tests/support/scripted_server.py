@@ -306,7 +306,7 @@ class Recorded:
 
 
 class ScriptedServer:
-    """See the module's text. All attributes may be read, and `loading` set, while it runs."""
+    """See the module's text. All attributes may be read, and `loading` and `others` changed, while it runs."""
 
     def __init__(
         self,
@@ -330,6 +330,8 @@ class ScriptedServer:
         """The chat requests, oldest first."""
         self.lookups: list[Recorded] = []
         """All other requests."""
+        self.others: dict[str, Step] = {}
+        """Answers for paths besides the chat's, by path without the query; they go before the usual ones."""
         self.loading = loading
         self.llama = llama
         self.model = model
@@ -432,6 +434,8 @@ class ScriptedServer:
         return self._look_up(request, path)
 
     def _look_up(self, request: Recorded, path: str) -> Step:
+        if path in self.others:
+            return self.others[path]
         if path == "/v1/models":
             entry: Json = {"id": self.model, "object": "model", "owned_by": "llamacpp" if self.llama else "scripted"}
             if self.llama:
