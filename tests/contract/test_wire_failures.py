@@ -99,6 +99,7 @@ async def test_an_end_without_done_is_an_end_if_a_finish_reason_came():
         (error(429, "slow down", {"retry-after": "20"}), 20.0),
         (error(429, "slow down", {"retry-after-ms": "1500"}), 1.5),
         (error(429, "slow down"), 2.0),
+        (error(429, "Quota exceeded for requests per minute. Please retry in 12.5s."), 12.5),
         (error(429, "slow down", {"retry-after": "soon"}), 2.0),
         (wire.json({"error": {"message": "Provider returned error", "code": 429}}), 2.0),
         (sse({"error": {"message": "Rate limit reached", "type": "rate_limit_exceeded"}}), 2.0),

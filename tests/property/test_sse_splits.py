@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -42,7 +43,7 @@ def decode(*fragments: bytes) -> list[str]:
 @given(streams | st.binary(max_size=200), st.lists(st.integers(0, 400), max_size=20))
 def test_payloads_do_not_depend_on_where_the_bytes_are_split(stream: bytes, cuts: list[int]):
     bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    fragments = [stream[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    fragments = [stream[a:b] for a, b in itertools.pairwise(bounds)]
     assert decode(*fragments) == decode(stream)
     assert decode(*(bytes([b]) for b in stream)) == decode(stream)
 
@@ -86,9 +87,10 @@ def test_a_line_of_eight_megabytes_in_small_pieces_takes_linear_time():
 
 def test_an_event_over_the_limit_is_a_clear_error():
     decoder = SseDecoder(max_event_bytes=1024 * 1024)
+    for _ in range(1024):
+        decoder.feed(b"x" * 1024)
     with pytest.raises(ProviderError, match="more than 1 MB"):
-        for _ in range(2000):
-            decoder.feed(b"x" * 1024)
+        decoder.feed(b"x")
 
 
 def test_the_limit_is_for_one_event_and_not_for_the_stream():

@@ -95,6 +95,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
+_SPOKEN_PAUSE = re.compile(r"(?:try again|retry) in (\d+(?:\.\d+)?)\s*(ms|s|m)", re.IGNORECASE)
+
+
+def _pause_in_words(message: str) -> float | None:
+    """Seconds, where only the message says them: `Please try again in 1.5s`."""
+    match = _SPOKEN_PAUSE.search(message)
+    if not match:
+        return None
+    return float(match.group(1)) * {"ms": 0.001, "s": 1.0, "m": 60.0}[match.group(2).lower()]
+
+
 @dataclass(frozen=True, slots=True)
 class _Details:
     message: str = ""
@@ -202,8 +213,8 @@ def _classify(status: int, message: str, details: _Details, pause: float | None)
         return _overflow(status, message, details)
     if status == 503 and re.search(r"loading|being loaded|starting|not ready|warming", words, re.IGNORECASE):
         return Failure("loading", message or "The server loads the model.", status=status, retry_after_s=pause)
-    if status == 429 or status == 402:
-        return _limited(status, words, message, pause)
+    if status in (402, 429):
+        return _limited(status, words, message, _pause_in_words(message) if pause is None else pause)
     said = f": {message}" if message else "."
     if status == 500 and re.search(r"failed to parse", message, re.IGNORECASE):
         return Failure(
