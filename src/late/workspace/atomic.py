@@ -32,26 +32,26 @@ _KINDS = (
 )
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a regular file.
+def read_bytes(path: Path, name: str = "") -> bytes:
+    """The content of a regular file; `name` is what errors call it.
 
     Raises:
         ToolError: it does not exist, is none (folder, pipe, socket, device), would tell secrets of a process, is too
             long, or cannot be read. This is known at once: nothing is waited for.
     """
-    real = os.path.realpath(path)
+    real, name = os.path.realpath(path), name or str(path)
     if _SECRET_PROC.fullmatch(real):
-        raise ToolError(f"{path} is not read: it holds secrets of a process or of the kernel.")
+        raise ToolError(f"{name} is not read: it holds secrets of a process or of the kernel.")
     try:
-        _refuse_special(path, os.stat(real))  # noqa: PTH116
+        _refuse_special(name, os.stat(real))  # noqa: PTH116
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             status = os.fstat(descriptor)
-            _refuse_special(path, status)
+            _refuse_special(name, status)
             limit = MAX_BYTES if status.st_size else _MAX_PSEUDO_BYTES
             if status.st_size > limit:
                 raise ToolError(
-                    f"{path} has {status.st_size:,} bytes, which is too much to be read whole.",
+                    f"{name} has {status.st_size:,} bytes, which is too much to be read whole.",
                     "Use search, or `sed -n` or `tail` in bash.",
                 )
             parts: list[bytes] = []
@@ -60,27 +60,27 @@ def read_bytes(path: Path) -> bytes:
                 parts.append(part)
                 length += len(part)
                 if length > limit:
-                    raise ToolError(f"{path} does not end within {limit:,} bytes and is not read.")
+                    raise ToolError(f"{name} does not end within {limit:,} bytes and is not read.")
             return b"".join(parts)
     except OSError as error:
-        raise _refusal(path, error, "read") from error
+        raise _refusal(name, error, "read") from error
 
 
-def _refuse_special(path: Path, status: os.stat_result) -> None:
+def _refuse_special(name: str, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{path} is a folder.", "Use list_files to see what is in it.")
+        raise ToolError(f"{name} is a folder.", "Use list_files to see what is in it.")
     for test, kind in _KINDS:
         if test(status.st_mode):
-            raise ToolError(f"{path} is {kind}, not a file: it is not read or written.")
+            raise ToolError(f"{name} is {kind}, not a file: it is not read or written.")
 
 
-def _refusal(path: Path, error: OSError, verb: str) -> ToolError:
+def _refusal(name: str, error: OSError, verb: str) -> ToolError:
     if isinstance(error, FileNotFoundError):
-        return ToolError(f"{path} does not exist.")
-    return ToolError(f"{path} cannot be {verb}: {error.strerror or error}.")
+        return ToolError(f"{name} does not exist.")
+    return ToolError(f"{name} cannot be {verb}: {error.strerror or error}.")
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, name: str = "") -> None:
     """Whether a file may be written or made, its missing folders included.
 
     A rename could replace a read-only file; whoever took away the write permission did not want that.
@@ -88,7 +88,7 @@ def check_writable(path: Path) -> None:
     Raises:
         ToolError: it may not, and why.
     """
-    target = Path(os.path.realpath(path))
+    target, name = Path(os.path.realpath(path)), name or str(path)
     folder = target.parent
     try:
         status = _status(target)
@@ -96,12 +96,12 @@ def check_writable(path: Path) -> None:
             folder = folder.parent
         above = folder.stat()
     except OSError as error:
-        raise _refusal(path, error, "written") from error
+        raise _refusal(name, error, "written") from error
     if status is not None:
-        _refuse_special(path, status)
+        _refuse_special(name, status)
         if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
             raise ToolError(
-                f"{path} is read-only (mode {stat.S_IMODE(status.st_mode):o}): nothing was written.",
+                f"{name} is read-only (mode {stat.S_IMODE(status.st_mode):o}): nothing was written.",
                 "Ask the person whether it may be changed.",
             )
     if not stat.S_ISDIR(above.st_mode):
@@ -116,11 +116,11 @@ def check_writable(path: Path) -> None:
 def _status(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def write_atomic(path: Path, data: bytes, *, expect: bytes | None) -> None:
+def write_atomic(path: Path, data: bytes, *, expect: bytes | None, name: str = "") -> None:
     """Replace a file's content, or make a new file (`expect` is `None`) in a folder that exists.
 
     The file is replaced in one step or not at all. A link stays and what it leads to is written. Mode and owner of an
@@ -132,20 +132,20 @@ def write_atomic(path: Path, data: bytes, *, expect: bytes | None) -> None:
         ToolError: the file is not as expected, is read-only or no regular file, or the disk refuses. The file is then
             as it was, and no other file is left behind.
     """
-    check_writable(path)
-    target = Path(os.path.realpath(path))
+    target, name = Path(os.path.realpath(path)), name or str(path)
+    check_writable(target, name)
     temporary = target.with_name(f".late-{secrets.token_hex(8)}.tmp")
     try:
         _write_new(temporary, data, _status(target))
         with _locked(target.parent):
-            _compare(path, target, expect)
+            _compare(name, target, expect)
             if expect is None:
-                _link_new(path, temporary, target)
+                _link_new(name, temporary, target)
             else:
                 temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise _write_failure(path, target, error) from error
+        raise _write_failure(name, target, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -174,24 +174,24 @@ def _keep_owner(descriptor: int, like: os.stat_result) -> None:
             return
 
 
-def _compare(path: Path, target: Path, expect: bytes | None) -> None:
+def _compare(name: str, target: Path, expect: bytes | None) -> None:
     exists = _status(target) is not None
     if expect is None and exists:
-        raise ToolError(f"{path} was created by somebody else in the meantime: nothing was written.", "Read it first.")
+        raise ToolError(f"{name} was created by somebody else in the meantime: nothing was written.", "Read it first.")
     if expect is None:
         return
     if not exists:
-        raise ToolError(f"{path} was deleted in the meantime: nothing was written.", "Ask the person what happened.")
-    if read_bytes(target) != expect:
-        raise ToolError(f"{path} was changed by somebody else in the meantime: nothing was written.", "Read it again.")
+        raise ToolError(f"{name} was deleted in the meantime: nothing was written.", "Ask the person what happened.")
+    if read_bytes(target, name) != expect:
+        raise ToolError(f"{name} was changed by somebody else in the meantime: nothing was written.", "Read it again.")
 
 
-def _link_new(path: Path, temporary: Path, target: Path) -> None:
+def _link_new(name: str, temporary: Path, target: Path) -> None:
     """Give the file its name only if nobody has it; not all file systems have links, and those get a rename."""
     try:
         os.link(temporary, target)
     except FileExistsError:
-        raise ToolError(f"{path} was created by somebody else in the meantime.", "Read it first.") from None
+        raise ToolError(f"{name} was created by somebody else in the meantime.", "Read it first.") from None
     except OSError as error:
         if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}:
             raise
@@ -232,13 +232,13 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write_failure(path: Path, target: Path, error: OSError) -> ToolError:
+def _write_failure(name: str, target: Path, error: OSError) -> ToolError:
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         disk = target.parent
         while not disk.is_mount():
             disk = disk.parent
         return ToolError(
-            f"{path} was not written, the disk mounted at {disk} refused it: {error.strerror}. The file is as it was.",
+            f"{name} was not written, the disk mounted at {disk} refused it: {error.strerror}. The file is as it was.",
             "Ask the person to make room.",
         )
-    return _refusal(path, error, "written")
+    return _refusal(name, error, "written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -114,7 +115,7 @@ def _compared(path: str, before: bytes | None, after: bytes | None) -> _Compared
             lines.extend(_marked("-", a[a1:a2]))
             lines.extend(_marked("+", b[b1:b2]))
     if len(lines) == 2:
-        lines.append("(only the byte order mark or nothing differs)" if before != after else "(no difference)")
+        lines.append("(an empty file)" if before is None or after is None else "(the text is the same)")
     cut = len(lines) - _MOST_DIFF_LINES
     if cut > 0:
         lines[_MOST_DIFF_LINES:] = [f"… {cut} more lines of diff"]
@@ -175,16 +176,16 @@ class ReadStamps:
         self._stamps: dict[str, _Stamp] = {}
         self._pinned: dict[str, bytes] = {}
 
-    def record(self, path: Path, data: bytes, lines: tuple[int, int] | None = None) -> None:
-        """The agent was shown the file, or only some lines of it (from 1, inclusive)."""
+    def record(self, path: Path, data: bytes, lines: Sequence[tuple[int, int]] | None = None) -> None:
+        """The agent was shown the file, or only some ranges of its lines (from 1, inclusive)."""
         key, digest = self._key(path), sha256(data).digest()
         known = self._stamps.get(key)
         if lines is None:
             self._stamps[key] = _Stamp(digest, None)
         elif known is None or known.digest != digest:
-            self._stamps[key] = _Stamp(digest, [lines])
+            self._stamps[key] = _Stamp(digest, _merged(lines))
         elif known.seen is not None:
-            known.seen = _merged([*known.seen, lines])
+            known.seen = _merged([*known.seen, *lines])
 
     def edited(self, path: Path, before: bytes, edit: Edit) -> None:
         """The agent changed some lines: what it saw before is still seen, lower down or higher up."""
@@ -250,7 +251,7 @@ class ReadStamps:
         return real
 
 
-def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if out and first <= out[-1][1] + 1:

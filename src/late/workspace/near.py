@@ -60,7 +60,7 @@ def _applied(plain: str, new: str) -> int | None:
     text = new.strip("\n")
     if not text.strip():
         return None
-    pattern = re.escape(text) if len(text.strip()) >= 10 else rf"(?m)^{re.escape(text)}$"
+    pattern = re.escape(text) if len(text.strip()) >= 10 else rf"(?m)^[ \t]*{re.escape(text)}[ \t]*$"
     match = re.search(pattern, plain)
     return plain.count("\n", 0, match.start()) + 1 if match else None
 
@@ -109,7 +109,11 @@ def _folded_at(lines: list[str], wanted: str) -> int | None:
         return None
     folded = [_fold(line) for line in lines]
     if len(rows) == 1:
-        return next((at for at, line in enumerate(folded) if rows[0] in line), None)
+        row, starts, ends = rows[0], wanted.startswith("\n"), wanted.endswith("\n")
+        for at, line in enumerate(folded):
+            if row in line and (not starts or line.startswith(row)) and (not ends or line.endswith(row)):
+                return at
+        return None
     for at in range(len(folded) - len(rows) + 1):
         if (
             folded[at].endswith(rows[0])
@@ -127,7 +131,7 @@ def _differences(region: list[str], rows: list[str], number: int) -> list[str]:
         if line == row or (len(rows) == 1 and row in line):
             continue
         found.extend(f"{text} at line {number + offset}" for text in _line_differences(line, row, len(rows) == 1))
-    return found[:6] or ["spaces differ"]
+    return found[:6] or ["the blank lines around it differ"]
 
 
 def _line_differences(line: str, row: str, partial: bool) -> list[str]:

@@ -107,9 +107,12 @@ class TextFile:
         body = data[len(mark) :]
         if encoding != "utf-8":
             return cls(body.decode(encoding), encoding, mark)
-        text = body.decode("utf-8", "surrogateescape")
+        try:
+            return cls(body.decode(), encoding, mark)
+        except UnicodeDecodeError:
+            text = body.decode("utf-8", "surrogateescape")
         damaged = len(_SURROGATE.findall(text))
-        if not damaged or mark or len(re.findall(r"[^\0-\x7f\ud800-\udfff]", text)) > damaged:
+        if mark or len(re.findall(r"[^\0-\x7f\ud800-\udfff]", text)) > damaged:
             return cls(text, encoding, mark)
         rows = re.findall(rb"[\x80-\xff]+", body)
         if sum(map(len, rows)) < 1.5 * len(rows):
@@ -120,11 +123,6 @@ class TextFile:
     def plain(self) -> str:
         """The text with LF for every line ending; a lone CR is none."""
         return self.text.replace("\r\n", "\n")
-
-    @property
-    def shown(self) -> str:
-        """`plain`, fit to be sent to a model: half characters as U+FFFD, a lone CR as `␍`."""
-        return _SURROGATE.sub("\ufffd", self.plain).replace("\r", "␍")
 
     @property
     def newline(self) -> str | None:
@@ -176,6 +174,11 @@ class TextFile:
         if self.encoding != "windows-1252":
             return True
         return ord(char) in _TO_C1 or 0xA0 <= ord(char) < 0x100
+
+
+def shown(text: str) -> str:
+    """Text as it is sent to a model: what is half a character as U+FFFD, a CR as `␍`."""
+    return _SURROGATE.sub("\ufffd", text).replace("\r", "␍")
 
 
 def refuse_surrogates(text: str) -> None:
