@@ -88,7 +88,7 @@ def _arguments() -> argparse.Namespace:
 async def _run(arguments: argparse.Namespace) -> list[Result]:
     tasks = [task for task in load_tasks() if task.name in arguments.only]
     results: list[Result] = []
-    async with _model(arguments.base) as base_url:
+    async with model_server(arguments.base) as base_url:
         for task in tasks:
             result = await _attempt(task, arguments.harness, base_url, arguments.timeout)
             ended = "stopped" if result.exit_status is None else f"exit status {result.exit_status}"
@@ -99,7 +99,7 @@ async def _run(arguments: argparse.Namespace) -> list[Result]:
 
 
 @contextlib.asynccontextmanager
-async def _model(base: str | None) -> AsyncIterator[str]:
+async def model_server(base: str | None) -> AsyncIterator[str]:
     """The server that is named, or one of our own with the pinned model."""
     if base:
         yield base
