@@ -25,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_TAIL = 30
+_TAIL = 200
+_TOLD = 8
 _ERROR = re.compile(r"^error\b|: (fatal )?error:", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    r"subprocess-exited|metadata-generation-failed|failed-wheel-build|Failed building wheel|Failed to build"
+)
 _RAW_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)$")
 _RAW_PROGRESS_SINCE = (24, 1)
 _KILL_AFTER_S = 5.0
@@ -133,7 +137,8 @@ def _run(arguments: Sequence[str], on_output: OnOutput) -> None:
             if progress := _RAW_PROGRESS.match(line):
                 on_output(PipOutput("", elapsed, int(progress[1]), int(progress[2])))
             else:
-                tail.append(line)
+                if line:
+                    tail.append(line)
                 on_output(PipOutput(line, elapsed))
         code = process.wait()
     finally:
@@ -183,9 +188,9 @@ def _pip_version() -> tuple[int, ...]:
 
 def _failure(arguments: Sequence[str], code: int, tail: Sequence[str]) -> UserError:
     what = arguments[-1]
-    lines = [line for line in tail if line]
-    said = "\n".join([line for line in lines if _ERROR.search(line)] or lines[-8:])
-    text = "\n".join(lines)
+    telling = [line for line in tail if _ERROR.search(line) and not _SAYS_NOTHING.search(line)]
+    said = "\n".join(telling[:_TOLD] or list(tail)[-_TOLD:])
+    text = "\n".join(tail)
     if "externally-managed-environment" in text:
         hint = "This Python belongs to the operating system: install late into a virtual environment or with pipx."
     elif "No space left" in text:
