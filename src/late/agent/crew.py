@@ -50,7 +50,7 @@ class Crew:
     policy: Policy
     approvals: Approvals
     approver: Approver
-    publish: Callable[[Event], None]
+    publish: Callable[[Event], object]
     planner_provider: ModelProvider
     subagent_provider: ModelProvider
     limits: Limits

@@ -10,6 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,9 @@ def _done(messages: Sequence[Message]) -> list[_Done]:
     out: list[_Done] = []
     for message in messages:
         if isinstance(message, ToolMessage) and message.call_id in calls:
-            try:
+            arguments: Any = {}
+            with suppress(ValueError):
                 arguments = json.loads(calls[message.call_id].arguments)
-            except ValueError:
-                arguments = {}
             out.append(_Done(message.name, arguments, message.content))
     return out
 

@@ -94,7 +94,7 @@ def _tools(settings: Settings, desk: Desk, subagents: Subagents) -> dict[str, To
         ClassifyRequest(),
     ]
     if settings.enable_bash:
-        tools.append(Bash(timeout_s=settings.bash_timeout_s, log_dir=data_dir() / "output"))
+        tools.append(Bash())
     if settings.enable_subagents:
         tools.append(SpawnSubagent(subagents))
     return {tool.name: tool for tool in tools}

@@ -253,6 +253,6 @@ def _example(tool: Tool) -> str:
     schema = schema_of(tool)
     required = cast("list[str]", schema.get("required", []))
     properties = cast("dict[str, dict[str, Any]]", schema.get("properties", {}))
-    samples = {"string": "…", "integer": 1, "boolean": True, "array": [], "object": {}}
-    example = {name: samples.get(str(properties[name].get("type")), "…") for name in required}
+    samples: dict[str, Any] = {"string": "…", "integer": 1, "boolean": True, "array": [], "object": {}}
+    example: dict[str, Any] = {name: samples.get(str(properties[name].get("type")), "…") for name in required}
     return f"A valid call: {tool.name}({json.dumps(example, ensure_ascii=False)})."
