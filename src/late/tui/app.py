@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -21,10 +22,9 @@ from textual.widgets import TextArea
 from late import __version__
 from late.errors import LateError, ProviderError
 from late.tui.blocks import Block, ErrorBlock, Fact, NoteBlock, PlanBlock, UserBlock, WelcomeBlock
-from late.tui.state import PLANNER, ScreenState
+from late.tui.state import ARMING_S, PLANNER, ScreenState
 from late.tui.statusline import TICK_S
 from late.tui.theme import DARK, THEMES, palette_of
-from late.tui.widgets.approval import ARMING_S, ApprovalCard
 from late.tui.widgets.bars import StatusBar, Tabs
 from late.tui.widgets.prompt import Prompt
 from late.tui.widgets.transcript import Transcript
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from textual.app import ComposeResult
+    from textual.driver import Driver
     from textual.timer import Timer
 
     from late.events import Event
     from late.session.session import Session
     from late.tui.present import Presenter
     from late.tui.state import AgentView, Approval
+    from late.tui.widgets.approval import ApprovalCard
 
 FLUSH_S = 0.1
 """Least seconds between two repaints while events stream in; the first of a burst is shown at once."""
@@ -47,6 +49,10 @@ RETRY_S = 3.0
 TWICE_S = 2.0
 """Seconds in which a key that asks for confirmation has to be pressed again."""
 FLASH_S = 3.0
+LEFT_ALONE_S = 3600.0
+"""How long a card that was left with Esc does not take the focus by itself."""
+PAINTED_S = 0.05
+"""Seconds between the first paint and the import of the engine, so that a key that waits is shown first."""
 QUIET_S = 10.0
 """After so many seconds without a key the bell says that a decision is needed or that the work is done."""
 
@@ -84,7 +90,7 @@ class LateApp(App[int]):
     def __init__(
         self, open_session: Open, *, directory: str, first_message: str | None = None, theme: str = DARK.name
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=_driver_class())
         self.failure: LateError | None = None
         """Why the session could not be opened; for the caller to tell once the screen is gone."""
         self.clock: Callable[[], float] = time.monotonic
@@ -102,6 +108,8 @@ class LateApp(App[int]):
         self._connected = False
         self._held: list[str] = []
         """Messages that were written before a server answered."""
+        self.card: ApprovalCard | None = None
+        """The card for decisions, once there was something to decide."""
         self._welcome = WelcomeBlock(__version__)
         self._welcome.facts = [Fact("directory", directory)]
         self._trouble: Block | None = None
@@ -125,8 +133,7 @@ class LateApp(App[int]):
         view.blocks.append(self._welcome)
         yield Tabs(self.state, palette)
         yield Transcript(view, palette)
-        yield ApprovalCard(palette)
-        yield Prompt(placeholder="Ask for a change, or ask about the code. Enter sends, Ctrl+J starts a new line.")
+        yield Prompt(placeholder="Ask for a change, or a question. Enter sends, Ctrl+J breaks the line.")
         yield StatusBar(self.state, palette, self._directory)
 
     def on_mount(self) -> None:
@@ -137,7 +144,7 @@ class LateApp(App[int]):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self._terminated, number)
         self.theme_changed_signal.subscribe(self, self._theme_changed)
-        self.call_after_refresh(self._after_first_paint)
+        self.call_after_refresh(self.set_timer, PAINTED_S, self._after_first_paint)
 
     def _after_first_paint(self) -> None:
         self.run_worker(self._start(), name="session", group="session", exit_on_error=True)
@@ -145,10 +152,12 @@ class LateApp(App[int]):
     def _theme_changed(self, _theme: object) -> None:
         palette = palette_of(self.current_theme)
         self.transcript.set_palette(palette)
-        for widget in (self.tabs, self.status, self.card):
+        for widget in (self.tabs, self.status):
             widget.palette = palette
             widget.refresh()
-        self.card.draw()
+        if self.card is not None:
+            self.card.palette = palette
+            self.card.draw()
 
     @property
     def transcript(self) -> Transcript:
@@ -169,11 +178,6 @@ class LateApp(App[int]):
     def prompt(self) -> Prompt:
         """The input."""
         return self.screen_stack[0].query_one(Prompt)
-
-    @property
-    def card(self) -> ApprovalCard:
-        """The card for decisions."""
-        return self.screen_stack[0].query_one(ApprovalCard)
 
     @property
     def view(self) -> AgentView:
@@ -295,14 +299,14 @@ class LateApp(App[int]):
         if several != self.tabs.has_class("-several"):
             self.tabs.set_class(several, "-several")
         if several:
-            self.tabs.refresh()
-        self.status.refresh()
+            self.tabs.renew()
+        self.status.renew()
         self._show_approval()
         if self._clock_timer is not None:
             (self._clock_timer.resume if self.state.moving else self._clock_timer.pause)()
 
     def _tick(self) -> None:
-        self.status.refresh()
+        self.status.renew()
 
     # Messages
 
@@ -404,20 +408,37 @@ class LateApp(App[int]):
 
     def _show_approval(self) -> None:
         mine = next((a for a in self.state.approvals.values() if a.agent_id == self.view.agent_id), None)
-        card = self.card
-        if card.approval is not mine:
-            had_focus = card.approval is not None and card.has_focus_within
-            card.show(mine)
+        if self.card is None:
+            if mine is not None:
+                self._mount_card()
+            else:
+                self._announce(None)
+            return
+        if self.card.approval is not mine:
+            had_focus = self.card.approval is not None and self.card.has_focus_within
+            self.card.show(mine)
             if mine is None and had_focus:
                 self.prompt.focus()
-        new = self.state.approvals.keys() - self._seen_approvals
-        if new:
-            self._seen_approvals |= new
-            self._ring()
-            if mine is not None and mine.request_id in new and mine.kind == "plan":
-                self.call_after_refresh(self._show_plan)
-        if mine is not None and not card.has_focus_within:
+        self._announce(mine)
+        if mine is not None and not self.card.has_focus_within:
             self._focus_card_when_quiet()
+
+    def _mount_card(self) -> None:
+        from late.tui.widgets.approval import ApprovalCard
+
+        self.card = ApprovalCard(palette_of(self.current_theme))
+        self.card.clock = self.clock
+        self.screen_stack[0].mount(self.card, before=self.prompt)
+        self.call_after_refresh(self._flush)
+
+    def _announce(self, mine: Approval | None) -> None:
+        new = self.state.approvals.keys() - self._seen_approvals
+        if not new:
+            return
+        self._seen_approvals |= new
+        self._ring()
+        if mine is not None and mine.request_id in new and mine.kind == "plan":
+            self.call_after_refresh(self._show_plan)
 
     def _show_plan(self) -> None:
         plan = next((block for block in reversed(self.view.blocks) if isinstance(block, PlanBlock)), None)
@@ -426,11 +447,14 @@ class LateApp(App[int]):
 
     def _focus_card_when_quiet(self) -> None:
         """Give the card the focus once the input is empty and no key was pressed for a moment."""
-        if self.card.approval is None or self.card.has_focus_within or self.prompt.text or len(self.screen_stack) > 1:
+        card = self.card
+        if card is None or card.approval is None or card.has_focus_within:
+            return
+        if self.prompt.text or len(self.screen_stack) > 1:
             return
         wait = self._last_key + ARMING_S - self.clock()
         if wait <= 0:
-            self.card.take_focus(by_itself=True)
+            card.take_focus(by_itself=True)
             return
         if self._focus_timer is not None:
             self._focus_timer.stop()
@@ -444,10 +468,11 @@ class LateApp(App[int]):
             return
         if not any(a.agent_id == self.view.agent_id for a in self.state.approvals.values()):
             self._show_agent(waiting.agent_id)
-        self.card.take_focus(by_itself=False)
+        if self.card is not None:
+            self.card.take_focus(by_itself=False)
 
-    @on(ApprovalCard.Overtyped)
-    def _overtyped(self, event: ApprovalCard.Overtyped) -> None:
+    def on_approval_card_overtyped(self, event: ApprovalCard.Overtyped) -> None:
+        """A letter that was no answer goes to the input, where the person thought to be."""
         self._last_key = self.clock()
         self.prompt.focus()
         self.prompt.insert(event.character)
@@ -464,7 +489,7 @@ class LateApp(App[int]):
         words = "   ".join(f"{c.name} {c.words}" if len(matches) < 3 else c.name for c in matches)
         if words or self.status.words.startswith("/"):
             self.status.words = words
-            self.status.refresh()
+            self.status.renew()
         if not self.prompt.text and self.state.approvals:
             self._focus_card_when_quiet()
 
@@ -472,31 +497,29 @@ class LateApp(App[int]):
     def _paste_refused(self) -> None:
         self.flash("That is no text: it was not pasted.")
 
-    @on(ApprovalCard.Decided)
-    def _decided(self, event: ApprovalCard.Decided) -> None:
+    def on_approval_card_decided(self, event: ApprovalCard.Decided) -> None:
+        """Take the person's answer to the session."""
         from late.session.session import Decision
 
+        assert self._session is not None
+        card = event.card
         if event.choice == "edit":
-            self._edit_plan(event.approval)
+            self._edit_plan(card, event.approval)
             return
         if event.choice == "approve":
             scope: Any = event.detail
-            decision = Decision(approved=True, scope=scope, edited=self.card.edited)
+            decision = Decision(approved=True, scope=scope, edited=card.edited)
         else:
             decision = Decision(approved=False, words=event.detail)
-        self._decide(event.approval, decision)
-
-    def _decide(self, approval: Approval, decision: Any) -> None:
-        assert self._session is not None
         try:
-            self._session.decide(approval.request_id, decision)
+            self._session.decide(event.approval.request_id, decision)
         except LateError as error:
-            self.card.problem = f"{error} {error.hint}".strip()
-            self.card.draw()
+            card.problem = f"{error} {error.hint}".strip()
+            card.draw()
             return
         self.prompt.focus()
 
-    def _edit_plan(self, approval: Approval) -> None:
+    def _edit_plan(self, card: ApprovalCard, approval: Approval) -> None:
         """Open the plan's file in the person's editor; what they make of it is approved afterwards, with `y`."""
         import shlex
         import subprocess
@@ -510,14 +533,14 @@ class LateApp(App[int]):
             with self.suspend():
                 status = subprocess.run([*shlex.split(editor), str(Path(path))], check=False).returncode
         except (OSError, ValueError) as error:
-            self.card.problem = f"The editor `{editor}` could not be started: {error}. Set EDITOR to another one."
+            card.problem = f"The editor `{editor}` could not be started: {error}. Set EDITOR to another one."
         else:
             changed = (path.read_bytes() if path.is_file() else b"") != before
-            self.card.edited = self.card.edited or changed
-            self.card.problem = "" if status == 0 else f"`{editor}` ended with exit status {status}."
+            card.edited = card.edited or changed
+            card.problem = "" if status == 0 else f"`{editor}` ended with exit status {status}."
         self.refresh(layout=True)
-        self.card.draw()
-        self.card.take_focus(by_itself=False)
+        card.draw()
+        card.take_focus(by_itself=False)
 
     # Keys
 
@@ -526,12 +549,12 @@ class LateApp(App[int]):
         if self._flash_timer is not None:
             self._flash_timer.stop()
         self.status.words = words
-        self.status.refresh()
+        self.status.renew()
         self._flash_timer = self.set_timer(seconds, self._end_flash)
 
     def _end_flash(self) -> None:
         self.status.words = ""
-        self.status.refresh()
+        self.status.renew()
 
     def _ring(self) -> None:
         if self.clock() - self._last_key > QUIET_S:
@@ -553,9 +576,9 @@ class LateApp(App[int]):
 
     def action_stop_or_close(self) -> None:
         """Esc: leave the card, or ask before the agent in front is stopped."""
-        if self.card.has_focus:
+        if self.card is not None and self.card.has_focus:
             self.prompt.focus()
-            self._last_key = self.clock() + 3600
+            self._last_key = self.clock() + LEFT_ALONE_S
             return
         if self.screen.get_selected_text():
             self.screen.clear_selection()
@@ -646,6 +669,15 @@ class LateApp(App[int]):
 
     def _terminated(self, number: int) -> None:
         self._leave_now(128 + number)
+
+
+def _driver_class() -> type[Driver] | None:
+    """Our own driver where Textual would take the one it is made from; `None` leaves the choice to Textual."""
+    if sys.platform == "win32" or "TEXTUAL_DRIVER" in os.environ:
+        return None
+    from late.tui.driver import CompactDriver
+
+    return CompactDriver
 
 
 def _import_presenter() -> Any:

@@ -128,7 +128,7 @@ class TextBlock(Block):
         super().__init__()
         self.parts = [content] if content else []
         self.finished = finished
-        self._markdown = StreamedMarkdown(content, finished=finished)
+        self._markdown = StreamedMarkdown(content, finished=finished, margin=MARGIN)
 
     def append(self, fragment: str) -> None:
         """Take the next fragment of the answer."""
@@ -140,14 +140,14 @@ class TextBlock(Block):
         """The answer is whole; `content` is what the model said where that differs from the fragments."""
         if content is not None and content != "".join(self.parts):
             self.parts = [content]
-            self._markdown = StreamedMarkdown(content, finished=True)
+            self._markdown = StreamedMarkdown(content, finished=True, margin=MARGIN)
         elif not self.finished:
             self._markdown.finish()
         self.finished = True
         self.changed()
 
     def draw(self, canvas: Canvas, *, expanded: bool) -> list[Strip]:  # noqa: D102
-        return _indented(self._markdown.strips(canvas.narrowed(MARGIN)))
+        return self._markdown.strips(canvas.narrowed(MARGIN))
 
 
 class ThoughtBlock(Block):
@@ -258,7 +258,7 @@ class ToolBlock(Block):
             added, removed = counts(self.diff)
             tail.append(f"  +{added}", palette.added)
             tail.append(f" -{removed}", palette.removed)
-        if self.state not in {"writing", "running", "ok"}:
+        if self.state not in {"writing", "running", "ok"} and (self.state != "error" or self.exit_code is None):
             words = {"waiting": "waits for you", "error": "failed"}.get(self.state, self.state)
             tail.append(f"  {words}", style)
         if self.exit_code is not None:
@@ -277,7 +277,7 @@ class ToolBlock(Block):
     def _body(self, canvas: Canvas, *, expanded: bool) -> list[Text]:
         palette = canvas.palette
         lines: list[Text] = []
-        if self.reason and self.state in {"waiting", "refused", "denied"}:
+        if self.reason and self.state in {"refused", "denied"}:
             lines.extend(wrapped(text(cleaned(self.reason), palette.muted), canvas.width))
         if self.diff:
             drawn = diff_lines(self.diff, canvas)
@@ -502,10 +502,3 @@ def _limited(lines: list[Text], limit: int, canvas: Canvas) -> list[Text]:
     if len(lines) <= limit + 1:
         return lines
     return [*lines[:limit], cut(text(f"… {len(lines) - limit} more lines", canvas.palette.faint), canvas.width)]
-
-
-def _indented(drawn: list[Strip]) -> list[Strip]:
-    from textual.strip import Strip
-
-    margin = Strip.blank(MARGIN)
-    return [Strip.join([margin, strip]) for strip in drawn]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from late.tui.theme import Palette
 
+BLANK = Strip.blank(0)
+"""An empty line; the same object everywhere, so that a comparison of lines is quick."""
+
 
 @lru_cache(maxsize=1)
 def _console() -> Console:
@@ -91,7 +94,8 @@ def prefixed(lines: Iterable[Text], first: Text, rest: Text | None = None) -> li
 
 
 def _joined(left: Text, right: Text) -> Text:
-    joined = left.copy()
+    joined = text()
+    joined.append_text(left)
     joined.append_text(right)
     return joined
 

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from late.tui.canvas import Canvas, cut, folded, grounded, prefixed, strips, text, wrapped
+from late.tui.canvas import BLANK, Canvas, cut, folded, grounded, prefixed, strips, text, wrapped
 from late.tui.plain import cleaned
 
 if TYPE_CHECKING:
@@ -290,7 +290,8 @@ def _column_widths(rows: list[list[Text]], columns: int, width: int) -> list[int
 class StreamedMarkdown:
     """Markdown that grows by fragments and is drawn as it grows."""
 
-    def __init__(self, source: str = "", *, finished: bool = False) -> None:
+    def __init__(self, source: str = "", *, finished: bool = False, margin: int = 0) -> None:
+        self._margin = margin
         self._chunks: list[str] = []
         """Finished pieces of the document; each is drawn on its own."""
         self._drawn: list[list[Strip]] = []
@@ -323,22 +324,26 @@ class StreamedMarkdown:
             self._canvas = canvas
             self._drawn = []
         for chunk in self._chunks[len(self._drawn) :]:
-            self._drawn.append(strips(markdown_lines(chunk, canvas)))
+            self._drawn.append(self._strips(markdown_lines(chunk, canvas)))
         tail = self._tail(canvas)
         lines: list[Strip] = []
         for drawn in (*self._drawn, tail):
             if lines and drawn:
-                lines.append(strips([text()])[0])
+                lines.append(BLANK)
             lines.extend(drawn)
         return lines
+
+    def _strips(self, lines: list[Text]) -> list[Strip]:
+        margin = text(" " * self._margin)
+        return strips(prefixed(lines, margin, margin) if self._margin else lines)
 
     def _tail(self, canvas: Canvas) -> list[Strip]:
         if not self._pending and not self._line:
             return []
         if not self._fence:
-            return strips(markdown_lines("".join(self._pending) + self._line, canvas))
+            return self._strips(markdown_lines("".join(self._pending) + self._line, canvas))
         code = "".join(self._pending[1:]) + self._line
-        return strips(code_lines(cleaned(code).rstrip("\n"), "", canvas, highlighted=False))
+        return self._strips(code_lines(cleaned(code).rstrip("\n"), "", canvas, highlighted=False))
 
     def _take(self, line: str) -> None:
         fence = _FENCE.match(line.rstrip("\n"))

@@ -426,9 +426,9 @@ class Presenter:
     def _plan_written(self, event: e.PlanWritten) -> None:
         block = PlanBlock(_plan_view(event.plan, event.path, event.plan_hash))
         tool = self._tools.get(event.call_id)
-        if tool is not None:
-            tool.label = tool.label or f"Plan: {event.plan.title}"
-            tool.changed()
+        blocks = self._agent(event).blocks
+        if tool in blocks:
+            blocks.remove(tool)
         self._plans[event.call_id] = self._plan = block
         self._add(event, block)
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 PLANNER = "planner"
 """The id of the root agent; the same word as `late.events.PLANNER`, which the first paint does not import."""
 
+ARMING_S = 0.7
+"""Seconds without a key before a decision takes the focus, and before it answers to keys after it took it."""
+
 Activity = Literal[
     "starting",
     "idle",

@@ -82,6 +82,9 @@ def _activity(state: ScreenState, view: AgentView, now: float, palette: Palette)
         line.append(f"{view.agent_id} ", palette.muted)
     if view.outcome and activity == "idle":
         line.append(view.outcome.replace("_", " "), palette.text)
+        planner = state.planner
+        if planner.activity in BUSY:
+            line.append(f"   {planner.agent_id}: {planner.doing or _WORDS[planner.activity]}", palette.muted)
         return line
     if activity == "prefill" and view.prefill is not None:
         line.append_text(_prefill(view, now, palette))

@@ -21,6 +21,7 @@ from textual.widgets import TextArea
 from late.tui.canvas import Canvas, cut, folded, strips, text, wrapped
 from late.tui.diff import diff_lines, is_diff
 from late.tui.plain import escaped
+from late.tui.state import ARMING_S
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from late.tui.state import Approval
     from late.tui.theme import Palette
 
-ARMING_S = 0.7
-"""Seconds without a key before the card takes the focus, and before it answers to keys after it took it."""
 _SCOPE_KEYS = {"once": "y", "session": "s", "project": "p", "global": "g"}
 _SCOPE_WORDS = {
     "once": "allow once",
@@ -147,8 +146,15 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
     class Decided(Message):
         """The person chose."""
 
-        def __init__(self, approval: Approval, choice: Literal["approve", "deny", "edit"], detail: str = "") -> None:
+        def __init__(
+            self,
+            card: ApprovalCard,
+            approval: Approval,
+            choice: Literal["approve", "deny", "edit"],
+            detail: str = "",
+        ) -> None:
             super().__init__()
+            self.card = card
             self.approval = approval
             self.choice = choice
             self.detail = detail
@@ -295,12 +301,12 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
         if approval.kind == "plan":
             if key not in {"y", "e"}:
                 return False
-            self.post_message(self.Decided(approval, "approve" if key == "y" else "edit", "once"))
+            self.post_message(self.Decided(self, approval, "approve" if key == "y" else "edit", "once"))
             return True
         scope = next((scope for scope in approval.scopes if _SCOPE_KEYS.get(scope) == key), None)
         if scope is None:
             return False
-        self.post_message(self.Decided(approval, "approve", scope))
+        self.post_message(self.Decided(self, approval, "approve", scope))
         return True
 
     def words_done(self, *, sent: bool) -> None:
@@ -308,7 +314,7 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
         content = self.query_one(Words).text.strip()
         self._show_words(shown=False)
         if sent and self.approval is not None:
-            self.post_message(self.Decided(self.approval, "deny", content))
+            self.post_message(self.Decided(self, self.approval, "deny", content))
 
     def _show_words(self, *, shown: bool) -> None:
         words = self.query_one(Words)

@@ -31,6 +31,12 @@ class _Row(Widget):
         super().__init__()
         self.state = state
         self.palette = palette
+        self._shown: Text | None = None
+
+    def renew(self) -> None:
+        """Paint the row again if it says something else now."""
+        if self.size.width and self.line(self.size.width) != self._shown:
+            self.refresh()
 
     def line(self, width: int) -> Text:
         """The row's content."""
@@ -40,7 +46,8 @@ class _Row(Widget):
         width = self.size.width
         if y or width <= 0:
             return Strip.blank(max(0, width), self.rich_style)
-        strip = strips([self.line(width)])[0]
+        self._shown = self.line(width)
+        strip = strips([self._shown])[0]
         return strip.apply_style(self.rich_style).crop_extend(0, width, self.rich_style)
 
 

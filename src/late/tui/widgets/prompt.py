@@ -34,6 +34,7 @@ class Prompt(TextArea):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", show=False),
         Binding("shift+enter,alt+enter,ctrl+j", "newline", show=False),
         Binding("up", "older_or_up", show=False),
         Binding("down", "newer_or_down", show=False),
@@ -78,13 +79,19 @@ class Prompt(TextArea):
         self._position = len(self.past)
 
     async def _on_key(self, event: events.Key) -> None:
+        """Take a key.
+
+        The input's own bindings are run here and not, as Textual does, after the event went up to the application:
+        by then the next keys of a fast typist would have overtaken them.
+        """
         self.post_message(self.Typed())
-        if event.key == "enter":
-            event.stop()
-            event.prevent_default()
-            self.action_submit()
+        bindings = self._bindings.key_to_bindings.get(event.key)
+        if not bindings:
+            await super()._on_key(event)
             return
-        await super()._on_key(event)
+        event.stop()
+        event.prevent_default()
+        await self.app.run_action(bindings[-1].action, self)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -135,42 +142,42 @@ class Prompt(TextArea):
         self.text = self.past[position] if position < len(self.past) else self._draft
         self.move_cursor(self.document.end)
 
-    def action_word_or_tab(self, direction: int) -> None:
+    async def action_word_or_tab(self, direction: int) -> None:
         """Move by a word; with nothing written, to the next agent."""
         if not self.text:
-            self.app.call_later(self.app.run_action, f"cycle_agent({direction})")
+            await self.app.run_action(f"cycle_agent({direction})")
         elif direction < 0:
             self.action_cursor_word_left()
         else:
             self.action_cursor_word_right()
 
-    def action_complete_or_tab(self) -> None:
+    async def action_complete_or_tab(self) -> None:
         """Complete a command; with nothing written, go to the next agent."""
         from late.tui.slash import completed
 
         if not self.text:
-            self.app.call_later(self.app.run_action, "cycle_agent(1)")
+            await self.app.run_action("cycle_agent(1)")
         elif (whole := completed(self.text)) is not None:
             self.text = whole
             self.move_cursor(self.document.end)
 
-    def action_home(self) -> None:
+    async def action_home(self) -> None:
         """Go to the start of the line; with nothing written, of the transcript."""
         if self.text:
             self.action_cursor_line_start()
         else:
-            self.app.call_later(self.app.run_action, "transcript_start")
+            await self.app.run_action("transcript_start")
 
-    def action_end(self) -> None:
+    async def action_end(self) -> None:
         """Go to the end of the line; with nothing written, of the transcript."""
         if self.text:
             self.action_cursor_line_end()
         else:
-            self.app.call_later(self.app.run_action, "transcript_end")
+            await self.app.run_action("transcript_end")
 
-    def action_delete_or_quit(self) -> None:
+    async def action_delete_or_quit(self) -> None:
         """Delete the character under the cursor; with nothing written, quit."""
         if self.text:
             self.action_delete_right()
         else:
-            self.app.call_later(self.app.run_action, "leave")
+            await self.app.run_action("leave")

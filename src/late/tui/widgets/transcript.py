@@ -11,9 +11,10 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from late.tui.blocks import Block, ToolBlock
-from late.tui.canvas import Canvas, cut, strips, text
+from late.tui.canvas import BLANK, Canvas, cut, strips, text
 
 if TYPE_CHECKING:
     from textual import events
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 WINDOW = 60
 """Blocks that are drawn at first; older ones are added when the person scrolls to the top."""
 WHEEL_ROWS = 3
-_BLANK = [Strip.blank(0)]
+_GAP = [BLANK]
 
 
 @dataclass
@@ -71,6 +72,8 @@ class Transcript(ScrollView, can_focus=False):
         self._lines: list[list[Strip]] = []
         self._hidden = 0
         self._syncing = False
+        self._shifted = False
+        """The terminal has moved the rows already."""
         self._new_below = False
 
     @property
@@ -128,19 +131,25 @@ class Transcript(ScrollView, can_focus=False):
             starts.append(starts[-1] + len(lines))
         if first == len(before) == len(self._lines):
             return
+        size = Size(width, starts[-1])
+        dirty = bool(self._repaint_regions)
         self._syncing = True
         try:
-            if self.virtual_size.height != starts[-1] or self.virtual_size.width != width:
-                self.virtual_size = Size(width, starts[-1])
+            if self.virtual_size != size:
+                # Not through the reactive: that would lay out the whole screen for every new line.
+                self.set_reactive(Widget.virtual_size, size)
+                self._scroll_update(size)
             if place.following:
-                self._scroll(self.max_scroll_y)
+                self._follow(shift=not dirty)
             elif first == len(before) or len(self._lines) > len(before):
                 self._new_below = True
         finally:
             self._syncing = False
-        top = starts[min(first, len(self._lines))] - self.scroll_offset.y
-        if top < self.size.height:
-            self.refresh_lines(starts[min(first, len(self._lines))], self.size.height)
+        changed = starts[min(first, len(self._lines))]
+        if first < len(before) and first < len(self._lines):
+            changed += _same(before[first], self._lines[first])
+        if changed - self.scroll_offset.y < self.size.height:
+            self.refresh_lines(changed, max(1, self.scroll_offset.y + self.size.height - changed))
 
     def _draw(self, canvas: Canvas) -> list[list[Strip]]:
         drawn: list[list[Strip]] = []
@@ -151,12 +160,25 @@ class Transcript(ScrollView, can_focus=False):
         for block in self._shown:
             lines = block.strips(canvas, details=self.details)
             if previous is not None and not (previous.compact and block.compact):
-                drawn.append(_BLANK)
+                drawn.append(_GAP)
             drawn.append(lines)
             previous = block
         if drawn:
-            drawn.append(_BLANK)
+            drawn.append(_GAP)
         return drawn
+
+    def _follow(self, *, shift: bool) -> None:
+        """Go to the end. Where the terminal can move the rows that stay, only the new ones are painted."""
+        from late.tui.driver import shift_rows
+
+        rows = self.max_scroll_y - self.scroll_offset.y
+        if shift and 0 < rows < self.size.height - 1 and shift_rows(self, rows):
+            self._shifted = True
+            self._scroll(self.max_scroll_y)
+            self._shifted = False
+            self.refresh_lines(self.scroll_offset.y + self.size.height - rows, rows)
+        else:
+            self._scroll(self.max_scroll_y)
 
     def _scroll(self, y: float) -> None:
         self.scroll_to(y=y, animate=False, force=True)
@@ -165,6 +187,9 @@ class Transcript(ScrollView, can_focus=False):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Notice whether the person is at the end, and add older blocks at the top."""
+        if self._shifted:
+            self.vertical_scrollbar.position = new_value
+            return
         super().watch_scroll_y(old_value, new_value)
         if self._syncing or round(old_value) == round(new_value):
             return
@@ -251,8 +276,11 @@ class Transcript(ScrollView, can_focus=False):
         self.sync()
 
     def on_resize(self) -> None:
-        """Another width means other lines."""
+        """Another width means other lines, another height another end."""
+        following = self.following
         self.sync()
+        if following:
+            self.to_end()
 
     # Drawing and selection
 
@@ -302,3 +330,13 @@ class Transcript(ScrollView, can_focus=False):
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: D102
         self.refresh()
+
+
+def _same(old: list[Strip], new: list[Strip]) -> int:
+    """How many lines at the start of two drawings are the same."""
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one is not other and one != other:
+            break
+        count += 1
+    return count
