@@ -289,10 +289,11 @@ async def test_the_tool_lists_a_folder_and_bounds_each_file(tmp_path: Path) -> N
         {"a.py": "".join(f"def f{n}(): pass\n" for n in range(50)), "b/c.go": SOURCES["go"][0], "build/x.py": ""},
     )
     result = await run_tool(Outline(), tmp_path, cap_chars=600, path=".")
-    assert "  … 20 more" in result.content
+    shown = result.content.count("def f")
+    assert f"  … {50 - shown} more" in result.content
     assert "func (s *S[T]) Start() error" in result.content
     assert "build" not in result.content
-    tiny = await run_tool(Outline(), tmp_path, cap_chars=200, path=".")
+    tiny = await run_tool(Outline(), tmp_path, cap_chars=95, path=".")
     assert "a.py (50 symbols)" in tiny.content
 
 

@@ -19,6 +19,8 @@ _MAX_PARSED = 400
 """Files of a folder that are parsed, about 2 ms each."""
 _PER_FILE = (200, 60, 30, 15, 8, 4, 2)
 """Lines shown of one file of a folder, tried in this order until all fits."""
+_NOTE_ROOM = 100
+"""Characters for what is said about the rest."""
 
 
 class Args(ToolArgs):
@@ -61,7 +63,7 @@ class Outline:
         if not found:
             return ToolResult(f"{escaped(args.path)} declares nothing; use read_file.", {"symbols": 0})
         lines = list(_lines(found))
-        text, left = _fitting(lines, context.cap_chars - 100)
+        text, left = _fitting(lines, context.cap_chars - _NOTE_ROOM)
         more = f"\n[{left:,} more symbols not shown: use search in this file]" if left else ""
         return ToolResult(f"{area.shown(area.relative)}\n{text}{more}", {"symbols": len(found)})
 
@@ -84,7 +86,7 @@ async def _of_folder(area: Area, cap: int) -> ToolResult:
         if len(text) <= cap:
             return ToolResult(text, {"symbols": total, "files": len(parsed)})
     lines = [f"{area.shown(path)} ({len(found)} symbols)" for path, found in parsed.items()]
-    text, left = _fitting(lines, cap - 150)
+    text, left = _fitting(lines, cap - min(_NOTE_ROOM, cap // 3))
     more = f"\n[{left + skipped:,} more files: outline a folder below, or a file]" if left + skipped else ""
     return ToolResult(f"{text}{more}", {"symbols": total, "files": len(parsed)})
 
