@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ class _Opener:
         return open_session(settings, directory, resume=None if fresh else session_id)
 
     def _prepare(self) -> tuple[Settings, Path, str | None]:
-        import late.session.open  # noqa: F401 - imported here so that the screen can be used meanwhile
+        importlib.import_module("late.session.open")
         from late.commands.options import chosen_session, settings_of
 
         session_id, directory = chosen_session(self._arguments)

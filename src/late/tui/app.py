@@ -195,9 +195,10 @@ class LateApp(App[int]):
             return
         presenter_class = (await asyncio.to_thread(_import_presenter)).Presenter
         self._session = session
-        self._presenter = presenter_class(self.state, self.clock)
+        presenter: Presenter = presenter_class(self.state, self.clock)
+        self._presenter = presenter
         history = session.history()
-        self._presenter.fold(history)
+        presenter.fold(history)
         for block in self.state.planner.blocks:
             if isinstance(block, UserBlock) and block.source == "person":
                 self.prompt.remember(block.content)
@@ -213,7 +214,7 @@ class LateApp(App[int]):
     async def _connect(self, session: Session) -> None:
         """Ask for the model until somebody answers."""
         self.state.planner.begin("connecting", self.clock())
-        self._flush()
+        self._bring_up()
         while session is self._session:
             try:
                 await session.connect()
@@ -233,7 +234,7 @@ class LateApp(App[int]):
             await session.submit(text)
         if not held and session.interrupted:
             self._note("The last run was interrupted. Write what to do now; it goes on from where it was.")
-        self._flush()
+        self._bring_up()
 
     def _no_server(self, error: ProviderError) -> None:
         self.state.planner.begin("unreachable", self.clock(), "looking again every few seconds")
@@ -245,7 +246,7 @@ class LateApp(App[int]):
         elif isinstance(self._trouble, ErrorBlock) and self._trouble.message != str(error):
             self._trouble.message, self._trouble.hint = str(error), error.hint
             self._trouble.changed()
-        self._flush()
+        self._bring_up()
 
     def _server_found(self) -> None:
         self._connected = True
@@ -284,9 +285,9 @@ class LateApp(App[int]):
         """Repaint: at once if the last time was long enough ago, else as soon as it is."""
         if self._flush_handle is None:
             wait = self._last_flush + FLUSH_S - time.monotonic()
-            self._flush_handle = asyncio.get_running_loop().call_later(max(0.0, wait), self._flush)
+            self._flush_handle = asyncio.get_running_loop().call_later(max(0.0, wait), self._bring_up)
 
-    def _flush(self) -> None:
+    def _bring_up(self) -> None:
         """Bring the widgets up to the state."""
         if self._flush_handle is not None:
             self._flush_handle.cancel()
@@ -330,7 +331,7 @@ class LateApp(App[int]):
         if self._session is None or not self._connected:
             self.state.planner.queued[f"held-{len(self._held)}"] = UserBlock(text, queued=True)
             self._held.append(text)
-            self._flush()
+            self._bring_up()
             return
         self.run_worker(self._session.submit(text), group="submit")
 
@@ -381,7 +382,7 @@ class LateApp(App[int]):
 
     def _note(self, words: str) -> None:
         self.view.blocks.append(NoteBlock(words))
-        self._flush()
+        self._bring_up()
 
     # Agents
 
@@ -390,7 +391,7 @@ class LateApp(App[int]):
         self.tabs.front = agent_id
         self.status.view = view
         self.transcript.show(view)
-        self._flush()
+        self._bring_up()
 
     def action_cycle_agent(self, direction: int) -> None:
         """Bring the next agent to the front."""
@@ -415,12 +416,12 @@ class LateApp(App[int]):
                 self._announce(None)
             return
         if self.card.approval is not mine:
-            had_focus = self.card.approval is not None and self.card.has_focus_within
+            had_focus = self.card.approval is not None and self.card.holds_focus
             self.card.show(mine)
             if mine is None and had_focus:
                 self.prompt.focus()
         self._announce(mine)
-        if mine is not None and not self.card.has_focus_within:
+        if mine is not None and not self.card.holds_focus:
             self._focus_card_when_quiet()
 
     def _mount_card(self) -> None:
@@ -429,7 +430,7 @@ class LateApp(App[int]):
         self.card = ApprovalCard(palette_of(self.current_theme))
         self.card.clock = self.clock
         self.screen_stack[0].mount(self.card, before=self.prompt)
-        self.call_after_refresh(self._flush)
+        self.call_after_refresh(self._bring_up)
 
     def _announce(self, mine: Approval | None) -> None:
         new = self.state.approvals.keys() - self._seen_approvals
@@ -448,7 +449,7 @@ class LateApp(App[int]):
     def _focus_card_when_quiet(self) -> None:
         """Give the card the focus once the input is empty and no key was pressed for a moment."""
         card = self.card
-        if card is None or card.approval is None or card.has_focus_within:
+        if card is None or card.approval is None or card.holds_focus:
             return
         if self.prompt.text or len(self.screen_stack) > 1:
             return

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from textual.drivers.linux_driver import LinuxDriver
 
 if TYPE_CHECKING:
+    from textual.app import App
     from textual.widget import Widget
 
 _RESTYLED = re.compile(r"\x1b\[0m((?:\r?\n)?(?:\x1b\[\d+;\d+H)?)\x1b\[([\d;]+)m|\x1b\[([\d;]*)m")
@@ -81,7 +82,7 @@ def shift_rows(widget: Widget, rows: int) -> bool:
         Whether that was done. It needs our own driver, a widget of the screen's full width with nothing above it, and
         a screen that shows what Textual believes it shows.
     """
-    app = widget.app
+    app: App[object] = widget.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     driver = getattr(app, "_driver", None)
     region = widget.region
     if (

@@ -65,7 +65,7 @@ def _folded_text(line: Text, width: int) -> list[Text]:
 
 
 def _coloured(code: str, language: str, canvas: Canvas) -> list[Text]:
-    from pygments.lexers import get_lexer_by_name
+    from pygments.lexers import get_lexer_by_name  # pyright: ignore[reportUnknownVariableType]
     from pygments.util import ClassNotFound
 
     try:

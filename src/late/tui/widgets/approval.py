@@ -202,22 +202,22 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
     def draw(self) -> None:
         """Draw for the present width."""
         approval = self.approval
-        width = self.content_size.width or self.app.size.width - 4
+        width = self.content_size.width or self.screen.size.width - 4
         if approval is None or width <= 0:
             return
         canvas = Canvas(max(1, width - 1), self.palette)
         self.border_title = (
             "Approve this plan?" if approval.kind == "plan" else f"{escaped(approval.agent_id)} asks to run a tool"
         )
-        limit = max(1, int(self.app.size.height * 0.4) - 2)
+        limit = max(1, int(self.screen.size.height * 0.4) - 2)
         self.query_one(_Detail).fill(strips(self._content(approval, canvas)), width, limit)
         options = self.query_one(_Options)
         options.lines, options.spans = self._choices(approval, width)
         options.refresh(layout=True)
-        self.border_subtitle = "" if self.has_focus_within else "F2 to answer"
+        self.border_subtitle = "" if self.holds_focus else "F2 to answer"
 
     @property
-    def has_focus_within(self) -> bool:
+    def holds_focus(self) -> bool:
         """Whether the card or its field has the focus."""
         return self.has_focus or self.query_one(Words).has_focus
 
@@ -263,7 +263,7 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
             choices = [(_SCOPE_KEYS[scope], _SCOPE_WORDS[scope]) for scope in approval.scopes if scope in _SCOPE_KEYS]
             choices.append(("n", "deny"))
         lines, spans = [text()], list[tuple[int, int, int, str]]()
-        active = self.has_focus_within
+        active = self.holds_focus
         for key, words in choices:
             choice = text(f" {key} ", palette.warning + palette.selection if active else palette.muted)
             choice.append(f" {words}", palette.text if active else palette.muted)

@@ -91,7 +91,7 @@ class Prompt(TextArea):
             return
         event.stop()
         event.prevent_default()
-        await self.app.run_action(bindings[-1].action, self)
+        await self.run_action(bindings[-1].action)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -145,7 +145,7 @@ class Prompt(TextArea):
     async def action_word_or_tab(self, direction: int) -> None:
         """Move by a word; with nothing written, to the next agent."""
         if not self.text:
-            await self.app.run_action(f"cycle_agent({direction})")
+            await self.run_action(f"app.cycle_agent({direction})")
         elif direction < 0:
             self.action_cursor_word_left()
         else:
@@ -156,7 +156,7 @@ class Prompt(TextArea):
         from late.tui.slash import completed
 
         if not self.text:
-            await self.app.run_action("cycle_agent(1)")
+            await self.run_action("app.cycle_agent(1)")
         elif (whole := completed(self.text)) is not None:
             self.text = whole
             self.move_cursor(self.document.end)
@@ -166,18 +166,18 @@ class Prompt(TextArea):
         if self.text:
             self.action_cursor_line_start()
         else:
-            await self.app.run_action("transcript_start")
+            await self.run_action("app.transcript_start")
 
     async def action_end(self) -> None:
         """Go to the end of the line; with nothing written, of the transcript."""
         if self.text:
             self.action_cursor_line_end()
         else:
-            await self.app.run_action("transcript_end")
+            await self.run_action("app.transcript_end")
 
     async def action_delete_or_quit(self) -> None:
         """Delete the character under the cursor; with nothing written, quit."""
         if self.text:
             self.action_delete_right()
         else:
-            await self.app.run_action("leave")
+            await self.run_action("app.leave")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -18,6 +18,7 @@ from late.tui.canvas import BLANK, Canvas, cut, strips, text
 
 if TYPE_CHECKING:
     from textual import events
+    from textual.reactive import Reactive
     from textual.selection import Selection
 
     from late.tui.state import AgentView
@@ -137,7 +138,7 @@ class Transcript(ScrollView, can_focus=False):
         try:
             if self.virtual_size != size:
                 # Not through the reactive: that would lay out the whole screen for every new line.
-                self.set_reactive(Widget.virtual_size, size)
+                self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), size)
                 self._scroll_update(size)
             if place.following:
                 self._follow(shift=not dirty)
