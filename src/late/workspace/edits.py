@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from late.errors import ToolError
 from late.workspace.near import explain_miss
@@ -56,37 +57,47 @@ def plan_edit(data: bytes, search: str, replace: str, name: str = "The file") ->
         raise ToolError("`search` and `replace` are the same: nothing would change.", "Send the new text in `replace`.")
     refuse_surrogates(wanted)
     plain = file.plain
-    notes: tuple[str, ...] = ()
-    starts = _occurrences(plain, wanted)
-    if not starts and (bare := _without_numbers(wanted, new)):
-        starts = _occurrences(plain, bare[0])
+    for variant in _variants(plain, wanted, new):
+        starts = [len(plain) - len(variant.wanted)] if variant.at_end else _occurrences(plain, variant.wanted)
+        if len(starts) > 1:
+            raise _ambiguous(name, plain, variant.wanted, starts)
         if starts:
-            wanted, new = bare
-            notes = ("The line numbers in `search` were left out; they are no part of the file.",)
-    if not starts and wanted != "\n" and wanted.endswith("\n") and plain.endswith(wanted[:-1]):
-        wanted, new = wanted[:-1], new.removesuffix("\n")
-        starts = [len(plain) - len(wanted)]
-        notes = ("The last line of the file has no line ending.",)
-    if not starts:
-        raise explain_miss(name, plain, wanted, new)
-    if len(starts) > 1:
-        raise _ambiguous(name, plain, wanted, starts)
-    if wanted == new:
-        raise ToolError("`search` and `replace` are the same: nothing would change.", "Send the new text in `replace`.")
-    return _replaced(data, file, starts[0], wanted, new, notes)
+            return _replaced(data, file, starts[0], variant)
+    raise explain_miss(name, plain, wanted, new)
 
 
-def _replaced(data: bytes, file: TextFile, at: int, wanted: str, new: str, notes: tuple[str, ...]) -> Edit:
-    text, plain = file.text, file.plain
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    wanted: str
+    new: str
+    notes: tuple[str, ...] = ()
+    at_end: bool = False
+
+
+def _variants(plain: str, wanted: str, new: str) -> list[_Variant]:
+    """The texts as they were given and, for want of these, with the tolerances."""
+    found = [_Variant(wanted, new)]
+    if bare := _without_numbers(wanted, new):
+        found.append(_Variant(*bare, ("The line numbers in `search` were left out; they are not in the file.",)))
+    for given in tuple(found):
+        text = given.wanted.removesuffix("\n")
+        if text and text != given.wanted and plain.endswith(text):
+            notes = (*given.notes, "The last line of the file has no line ending.")
+            found.append(_Variant(text, given.new.removesuffix("\n"), notes, at_end=True))
+    return found
+
+
+def _replaced(data: bytes, file: TextFile, at: int, variant: _Variant) -> Edit:
+    text, plain, wanted, new = file.text, file.plain, variant.wanted, variant.new
     start, end = _offsets(text, plain, at, at + len(wanted))
     region = text[start:end]
     head = len(file.mark) + len(file.raw(text[:start]))
     tail = head + len(file.raw(region))
     after = data[:head] + file.encode(_with_endings(new, region, text, start, end)) + data[tail:]
     if after == data:
-        raise ToolError("Nothing would change.", "Send the new text in `replace`.")
+        raise ToolError("The file would be the same: nothing would change.", "Send the new text in `replace`.")
     first = plain.count("\n", 0, at) + 1
-    return Edit(after, first, first + _more_lines(wanted), first + _more_lines(new), notes)
+    return Edit(after, first, first + _more_lines(wanted), first + _more_lines(new), variant.notes)
 
 
 def _offsets(text: str, plain: str, *places: int) -> list[int]:
@@ -141,21 +152,11 @@ def _with_endings(new: str, region: str, text: str, start: int, end: int) -> str
     if len(set(endings)) == 1:
         return new.replace("\n", endings[0])
     old, lines = region.replace("\r\n", "\n").split("\n"), new.split("\n")
-    common = min(len(old), len(lines))
-    same_head = next((i for i in range(common) if old[i] != lines[i]), common)
-    same_tail = next((i for i in range(common - same_head) if old[-1 - i] != lines[-1 - i]), common - same_head)
-    prevailing = max(("\n", "\r\n"), key=endings.count)
-    out: list[str] = []
-    for index, line in enumerate(lines[:-1]):
-        from_end = len(lines) - index
-        if index < same_head and index < len(endings):
-            ending = endings[index]
-        elif from_end <= same_tail:
-            ending = endings[len(old) - from_end]
-        else:
-            ending = prevailing
-        out.append(line + ending)
-    return "".join(out) + lines[-1]
+    like: list[int] = []
+    for _, old_start, old_end, first, last in SequenceMatcher(None, old, lines, autojunk=False).get_opcodes():
+        like.extend(min(old_start + offset, max(0, old_end - 1)) for offset in range(last - first))
+    ended = [line + endings[min(at, len(endings) - 1)] for line, at in zip(lines[:-1], like, strict=False)]
+    return "".join(ended) + lines[-1]
 
 
 def _ending_at(text: str, start: int, end: int) -> str:

@@ -16,6 +16,8 @@ _MOST_LINES = 24
 _MOST_LINE_CHARS = 200
 _SIMILAR = 0.4
 """Share of the search text's words, weighted by how rare they are, that a region must have to be shown."""
+_UNKNOWN = 0.5
+"""Weight of a word that the file does not have: it tells less than one that is there once."""
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _LOOKALIKES = str.maketrans("‘’‚‛“”„‟′″‐‑‒–—―−␍", "''''\"\"\"\"'\"-------\r")
 
@@ -211,7 +213,7 @@ def _similar_at(lines: list[str], rows: list[str]) -> int | None:
     words = [set(re.findall(r"\w+", line.casefold())) for line in lines]
     known = Counter(word for line in words for word in line)
     wanted = Counter(word for row in rows for word in set(re.findall(r"\w+", row.casefold())))
-    weight = {word: count / (1 + known[word]) for word, count in wanted.items()}
+    weight = {word: count / known[word] if word in known else _UNKNOWN * count for word, count in wanted.items()}
     total = sum(weight.values())
     if not total:
         return None
