@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from late.workspace.outline import language_of, parse_errors, symbols_of
 from late.workspace.text import shown
 
-_MAX_CHARS = 400_000
-"""Longer files are generated; all checks together take about half a second for this many."""
+_MAX_CHARS = 200_000
+"""Longer files are generated; all checks together take about a second for this many."""
 _MOST = 3
 _MOST_NAMES = 20
 _DEFINITIONS = frozenset({"class", "struct", "union", "interface", "trait", "enum", "module", "type", "function"})
@@ -121,13 +121,11 @@ def _undefined_names(path: str, text: str) -> dict[str, int] | None:
     from pyflakes.checker import Checker
     from pyflakes.messages import UndefinedLocal, UndefinedName
 
-    if _python_error(text):
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             checker = Checker(ast.parse(text.removeprefix("\ufeff")), filename=path)
-        except (RecursionError, MemoryError, SyntaxError):
+        except (RecursionError, MemoryError, SyntaxError, ValueError):
             return None
     names: dict[str, int] = {}
     for message in checker.messages:
