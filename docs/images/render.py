@@ -34,6 +34,8 @@ async def main() -> None:
         picture = app.export_screenshot(title="late")
     # The fonts would be fetched from elsewhere; every viewer has a monospaced one.
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+    # Some renderers drop blanks at the start of a text otherwise.
+    picture = picture.replace("<svg ", '<svg xml:space="preserve" ', 1)
     (HERE / "tui.svg").write_text(re.sub(r"[ \t]+$", "", picture, flags=re.MULTILINE), encoding="utf-8")
 
 
