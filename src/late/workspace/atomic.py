@@ -56,7 +56,9 @@ def read_bytes(path: Path, name: str = "") -> bytes:
                 )
             parts: list[bytes] = []
             length = 0
-            while part := file.read(min(1_048_576, limit + 1 - length)):
+            while (part := file.read(min(1_048_576, limit + 1 - length))) != b"":
+                if part is None:
+                    raise ToolError(f"{name} has nothing to read now and is not waited for.")
                 parts.append(part)
                 length += len(part)
                 if length > limit:
@@ -147,7 +149,8 @@ def write_atomic(path: Path, data: bytes, *, expect: bytes | None, name: str = "
     except OSError as error:
         raise _write_failure(name, target, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # mostly it is gone; a disk that became read-only keeps it
+            temporary.unlink()
 
 
 def _write_new(temporary: Path, data: bytes, like: os.stat_result | None) -> None:

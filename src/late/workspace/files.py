@@ -85,7 +85,7 @@ class _Compared:
     removed: int = 0
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def _compared(path: str, before: bytes | None, after: bytes | None) -> _Compared:
     try:
         old, new = TextFile.decode(before or b""), TextFile.decode(after or b"")

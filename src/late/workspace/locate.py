@@ -51,7 +51,7 @@ def refuse_hidden(workspace: Workspace, real: Path, path: str) -> None:
 
 
 def near_names(workspace: Workspace, path: str) -> list[str]:
-    """Existing paths that a wrong one may stand for, the likeliest first; hidden ones are not named."""
+    """Existing paths in the workspace that a wrong one may stand for, the likeliest first; hidden ones are not named."""
     found: list[Path] = [real for text in _spellings(workspace, path) if (real := _existing(workspace, text))]
     if not found:
         wanted = _spellings(workspace, path)[0]
@@ -72,13 +72,16 @@ def _spellings(workspace: Workspace, path: str) -> list[str]:
 
 def _existing(workspace: Workspace, text: str) -> Path | None:
     real = workspace.resolve(text)
-    return real if real != workspace.root and os.path.lexists(real) else None
+    inside = real != workspace.root and workspace.contains(real)
+    return real if inside and os.path.lexists(real) else None
 
 
 def _beside(workspace: Workspace, wanted: str) -> list[Path]:
     """Names in the folder that differ in spaces, case, composition or a few letters."""
     real = workspace.resolve(wanted)
     folder = real.parent
+    if not workspace.contains(folder):
+        return []
     try:
         names = [entry.name for entry, _ in zip(os.scandir(folder), range(_MOST_ENTRIES), strict=False)]
     except OSError:
