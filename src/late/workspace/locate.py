@@ -51,7 +51,7 @@ def refuse_hidden(workspace: Workspace, real: Path, path: str) -> None:
 
 
 def near_names(workspace: Workspace, path: str) -> list[str]:
-    """Existing paths in the workspace that a wrong one may stand for, the likeliest first; hidden ones are not named."""
+    """What a wrong path may stand for in the workspace, the likeliest first; hidden files are not named."""
     found: list[Path] = [real for text in _spellings(workspace, path) if (real := _existing(workspace, text))]
     if not found:
         wanted = _spellings(workspace, path)[0]
