@@ -16,6 +16,8 @@ class PlanBoard:
         self.approved_hash: str | None = None
         self.states: dict[int, StepState] = {}
         self.outcomes: dict[int, StepFinished] = {}
+        self.tries: dict[int, int] = {}
+        """Coders that took up a step."""
         self.proposed: dict[str, PlanWritten] = {}
         """Plans laid before the person, by the call that wrote them."""
 
@@ -29,8 +31,10 @@ class PlanBoard:
                 self.approved_hash = event.plan_hash
                 self.states = dict.fromkeys(range(1, len(event.plan.steps) + 1), "pending")
                 self.outcomes = {}
+                self.tries = {}
             case StepStarted():
                 self.states[event.step] = "running"
+                self.tries[event.step] = self.tries.get(event.step, 0) + 1
             case StepFinished():
                 self.states[event.step] = _STATE_OF.get(event.outcome, "failed")
                 self.outcomes[event.step] = event

@@ -62,38 +62,48 @@ def fenced(path: str, text: str) -> str:
     return f"{path}\n{ticks}{language_of(path) or ''}\n{body}{end}{ticks}"
 
 
-def led_brief(request: str, plan: Plan, number: int) -> str:
-    """What a coder with a weak model is told.
+def led_brief(request: str, plan: Plan, number: int, failure: str) -> str:
+    """What a coder with a weak model is to do.
 
-    In a plan of one step the request says it all, and a weak planner's instruction only leads astray (measured).
+    In a plan of one step the request says it all, and a weak planner's instruction only leads astray (measured); a
+    second coder gets it all the same, because the first one failed without.
     """
     step = plan.steps[number - 1]
-    if len(plan.steps) == 1:
-        return f"The person asked:\n{request.strip()}"
-    return (
-        f"The person asked:\n{request.strip()}\n\nYou do step {number} of {len(plan.steps)} of it: {step.title}\n"
-        f"{step.instruction}"
-    ).strip()
+    parts = [f"The person asked:\n{request.strip()}"]
+    if len(plan.steps) > 1:
+        parts.append(f"You do step {number} of {len(plan.steps)} of it: {step.title}\n{step.instruction}".strip())
+    elif failure:
+        parts.append(step.instruction)
+    if failure:
+        parts.append(f"A first try was not good: {failure}")
+    return "\n\n".join(filter(None, parts))
 
 
-def ask_for_file(path: str, root: Path) -> str:
-    """The one file that a led coder works on, and the form of the answer."""
+def ask_for_file(path: str, root: Path, brief: str) -> str:
+    """The one file that a led coder works on, then what to do with it: what comes last counts most."""
     file = root / path
     if not file.exists():
-        return f"Write the new file {path}: the line {path}, then its complete content in one fenced block."
+        return f"{brief}\n\nWrite the new file {path}. {ask_for_code(path, None)}"
     shown = fenced(path, file.read_bytes().decode("utf-8", "replace"))
-    return f"{shown}\n\nNow change {path}: the line {path}, then the complete new file in one fenced block."
+    return f"{shown}\n\n{brief}\n\nChange {path} so. {ask_for_code(path, None)}"
 
 
-def ask_for_symbol_name(path: str, choices: Sequence[Symbol]) -> str:
+def ask_for_code(path: str, symbol: str | None) -> str:
+    """The form of the answer to a turn for code."""
+    if symbol is not None:
+        return f"Answer with the complete new text of {symbol} in one fenced block."
+    return f"Answer with the line {path} and then the complete new content of the file in one fenced block."
+
+
+def ask_for_symbol_name(path: str, choices: Sequence[Symbol], brief: str) -> str:
     """The symbols of a large file, of which one is to be chosen."""
     names = "\n".join(symbol.name for symbol in choices)
-    return f"{path} is long. It holds:\n{names}\n\nWhich one has to be changed? Read it."
+    return f"{path} is long. It holds:\n{names}\n\n{brief}\n\nWhich one of them has to be changed? Read it."
 
 
-def ask_for_symbol(path: str, symbol: str, text: str) -> str:
+def ask_for_symbol(path: str, symbol: str, text: str, brief: str) -> str:
     """The one symbol that a led coder rewrites."""
-    return f"{fenced(path, text)}\n\nNow change {symbol}: answer with its complete new text in one fenced block."
+    return f"{fenced(path, text)}\n\n{brief}\n\nChange {symbol} so. {ask_for_code(path, symbol)}"
 
 
 def check_failed(check: CheckResult, left: int) -> str:

@@ -58,7 +58,8 @@ class Crew:
     """Where the whole output of checks is kept."""
     environment: Mapping[str, str]
     """For checks."""
-    role: Callable[[str], Role]
+    role: Callable[[str, bool], Role]
+    """A role by name, in the form for models that are led or in the full one."""
     toolbox: Callable[[str], Tool | None]
     """A tool by name; `None` where a setting switched it off."""
     board: PlanBoard = field(default_factory=PlanBoard)
@@ -91,12 +92,11 @@ class Crew:
         goal: str = "",
         step: int | None = None,
         step_files: tuple[str, ...] | None = None,
-        extra_tools: tuple[str, ...] = (),
         review: Review | None = None,
         remark: Callable[[FileChange], str] | None = None,
     ) -> Agent:
         """Build an agent, or bring back the one of that id from the log."""
-        tools = [tool for name in (*extra_tools, *role.tools) if (tool := self.toolbox(name)) is not None]
+        tools = [tool for name in role.tools if (tool := self.toolbox(name)) is not None]
         registry = Registry(tools)
         record = self.records.pop(agent_id, None)
         if record is None:

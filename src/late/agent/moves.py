@@ -26,6 +26,8 @@ from late.workspace.outline import Symbol, find_symbol, symbols
 MOST_READS = 3
 """Files that a narrowed planner reads before it has to write the plan: weak models go on reading for ever."""
 MOST_STEPS = 3
+MOST_CODERS = 2
+"""For one step: a fresh conversation often does what a third try in the old one does not."""
 MOST_CHOICES = 12
 """Files to choose from, the likeliest ones: weak models take the first that looks right."""
 MOST_UNREAD = 4
@@ -139,9 +141,10 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
 
 
 def _carry_out(board: PlanBoard) -> Move:
-    if board.in_state("failed"):
+    failed = board.in_state("failed")
+    if any(board.tries.get(number, 0) >= MOST_CODERS for number in failed):
         return Finish(f"I stopped at a step that failed.\n{board.summary()}")
-    for number in board.pending:
+    for number in sorted([*failed, *board.pending]):
         arguments = {"agent_type": "coder", "goal": board.step(number).title, "step": number}
         return Legal({}, forced=_call("spawn_subagent", arguments))
     return Finish(f"The plan is carried out.\n{board.summary()}")

@@ -33,9 +33,8 @@ class Planner:
         self.crew = crew
         self.info = info
         crew.narrow = info.weak
-        extra = ("classify_request",) if info.weak else ()
         self.is_new = PLANNER not in crew.records
-        self.agent: Agent = crew.make_agent(PLANNER, crew.role("planner"), info, extra_tools=extra)
+        self.agent: Agent = crew.make_agent(PLANNER, crew.role("planner", info.weak), info)
         self._files: list[str] = []
         self._ranked: list[str] = []
         self._decided = 0

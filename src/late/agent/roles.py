@@ -19,17 +19,19 @@ class Role:
     prompt: str
 
 
-def load_role(name: str, directory: Path, *, override: str | None = None, append: str = "") -> Role:
+def load_role(name: str, directory: Path, *, led: bool = False, override: str | None = None, append: str = "") -> Role:
     """The shipped role of that name. `override` replaces its prompt, `append` comes at its very end.
+
+    `led`: the short form for a model whose turns are narrowed by the harness; it has less to be told.
 
     The folder is the only thing that is told about the surroundings: no clock, no state, so that the prompt's bytes
     are the same in every session of a project.
     """
-    prompt = load_prompt(name)
+    prompt = load_prompt(f"{name}-led" if led else name)
     text = (override if override is not None else prompt.text).strip()
     return Role(
         name=prompt.name,
         description=prompt.description,
         tools=prompt.tools,
-        prompt=f"{text}\n\nThe folder: {directory}" + (f"\n\n{append.strip()}" if append.strip() else ""),
+        prompt="\n\n".join(filter(None, [text, "" if led else f"The folder: {directory}", append.strip()])),
     )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from late.agent.brief import (
+    ask_for_code,
     ask_for_file,
     ask_for_symbol,
     ask_for_symbol_name,
@@ -36,6 +37,7 @@ from late.events import (
     StepStarted,
     ToolOutput,
 )
+from late.llm.messages import AgentMessage, ToolMessage
 from late.llm.provider import ModelInfo
 from late.policy.gate import Question
 from late.tools.base import Review, ToolContext, ToolResult
@@ -48,7 +50,7 @@ T = TypeVar("T")
 
 CHECK_TRIES = 3
 """How often a coder may run into its check before the step has failed."""
-WEAK_TURNS_PER_FILE = 4
+WEAK_TURNS_PER_FILE = 3
 WEAK_CHOICE_TOKENS = 120
 REPORT_CHARS = 1500
 """Of a coder's own words; a researcher's answer may take a whole tool result."""
@@ -82,6 +84,8 @@ class Subagents:
         self._desk = desk
         self.running: dict[str, asyncio.Task[ToolResult]] = {}
         """By agent id, so that one can be stopped alone."""
+        self._failures: dict[int, str] = {}
+        """Why the last coder of a step failed, for the next one."""
         self._cancelled: dict[str, ToolResult] = {}
         """Reports of agents that were stopped."""
 
@@ -136,7 +140,7 @@ class Subagents:
 
     async def _researcher(self, args: Args, agent_id: str, context: ToolContext) -> ToolResult:
         info = await self._crew.subagent_provider.connect()
-        role = self._crew.role("researcher")
+        role = self._crew.role("researcher", False)
         resumed = agent_id in self._crew.records
         agent = self._crew.make_agent(agent_id, role, info, parent=(context.agent_id, context.call_id), goal=args.goal)
         if not resumed:
@@ -157,7 +161,7 @@ class Subagents:
         resumed = agent_id in crew.records
         agent = crew.make_agent(
             agent_id,
-            crew.role("coder"),
+            crew.role("coder", info.weak),
             info,
             parent=(context.agent_id, context.call_id),
             goal=args.goal,
@@ -176,13 +180,10 @@ class Subagents:
         if not resumed:
             crew.emit(StepStarted(agent_id=agent_id, step=number, title=step.title, coder_id=agent_id))
             assert crew.board.plan is not None
-            if info.weak:
-                brief = led_brief(crew.request, crew.board.plan, number)
-            else:
+            if not info.weak:
                 brief = coder_brief(crew.request, crew.board.plan, number, args.goal)
                 shown = self._shown((*step.files, *args.ctx_files), agent, info)
-                brief = "\n\n".join(filter(None, [brief, shown]))
-            agent.tell(brief, "planner")
+                agent.tell("\n\n".join(filter(None, [brief, shown])), "planner")
         cancelled = self._finish_cancelled(agent, number, record)
         if info.weak:
             outcome, words = await self._weak_attempts(agent, step, number, record, info, cancelled)
@@ -217,23 +218,32 @@ class Subagents:
     ) -> tuple[Outcome, str]:
         """A coder that is led: one file at a time, whole file or one symbol, then the check."""
         end = TurnsEnd("hollow", "The step names no file.")
+        plan = self._crew.board.plan
+        assert plan is not None
+        brief = led_brief(self._crew.request, plan, number, self._failures.get(number, ""))
         for path in step.files:
-            end = await self._led(agent, path, info, cancelled)
+            end = await self._led(agent, path, info, cancelled, brief)
             if path not in record.changed:
-                return "failed", f"No usable change of {path} came. {end.text[:300]}"
+                return "failed", f"No usable change of {path} came: {self._last_refusal(agent) or end.text[:300]}"
         for left in range(CHECK_TRIES - 1, -1, -1):
             outcome = await self._verdict(agent, step, number, record, cancelled)
             if outcome != "failed" or not left:
                 return outcome, end.text
             path = next((path for path in reversed(step.files) if not is_test(path)), step.files[-1])
-            agent.tell(check_failed(record.checks[-1], left), "harness")
-            end = await self._led(agent, path, info, cancelled, retry=CHECK_TRIES - left)
+            failure = f"{brief}\n\n{check_failed(record.checks[-1], left)}"
+            end = await self._led(agent, path, info, cancelled, failure, retry=CHECK_TRIES - left)
             if not record.changed_since_check:
-                return "failed", f"No usable change of {path} came. {end.text[:300]}"
+                return "failed", f"No usable change of {path} came: {self._last_refusal(agent) or end.text[:300]}"
         return "failed", end.text
 
     async def _led(
-        self, agent: Agent, path: str, info: ModelInfo, cancelled: Callable[[], None], retry: int = 0
+        self,
+        agent: Agent,
+        path: str,
+        info: ModelInfo,
+        cancelled: Callable[[], None],
+        brief: str,
+        retry: int = 0,
     ) -> TurnsEnd:
         """Have one file rewritten, or one symbol of a large one; later tries are warmer, so that they differ."""
         root = self._crew.workspace.root
@@ -246,16 +256,16 @@ class Subagents:
         text = data.decode("utf-8", "replace")
         symbol: str | None = None
         if choices := symbol_choices(path, root):
-            agent.tell(ask_for_symbol_name(path, choices), "harness")
+            agent.tell(ask_for_symbol_name(path, choices, brief), "harness")
             agent.next_move = partial(choose_symbol_move, path, choices)
             await self._guarded(run_turn(agent), cancelled)
             symbol = chosen_symbol(agent.conversation, path)
         found = find_symbol(file, symbol) if symbol else None
         if symbol and found:
             text = region_of(text.replace("\r\n", "\n"), found)
-            agent.tell(ask_for_symbol(path, symbol, text), "harness")
+            agent.tell(ask_for_symbol(path, symbol, text, brief), "harness")
         else:
-            agent.tell(ask_for_file(path, root), "harness")
+            agent.tell(ask_for_file(path, root, brief), "harness")
         window = info.context_window or 8192
         agent.max_tokens = min(int(len(text) / CHARS_PER_TOKEN * 1.5) + 700, window // 3)
         first = agent.turns
@@ -263,11 +273,23 @@ class Subagents:
         def move() -> Move:
             tries = agent.turns - first + retry
             if tries and self._crew.limits.temperature is None:
-                agent.temperature = min(0.2 + 0.25 * tries, 0.9)
+                agent.temperature = min(0.2 + 0.3 * tries, 0.9)
             return code_move(path, root, symbol)
 
         agent.next_move = move
-        return await self._guarded(run_turns(agent), cancelled)
+        end = await self._guarded(run_turns(agent), cancelled)
+        while end.reason == "answered" and not self._wrote(agent) and agent.turns < agent.max_turns:
+            agent.tell(f"That was no code. {ask_for_code(path, symbol)}", "harness")
+            end = await self._guarded(run_turns(agent), cancelled)
+        return end
+
+    def _last_refusal(self, agent: Agent) -> str:
+        last = agent.conversation.messages[-1]
+        return last.content[:300] if isinstance(last, ToolMessage) else ""
+
+    def _wrote(self, agent: Agent) -> bool:
+        last = next((m for m in reversed(agent.conversation.messages) if isinstance(m, AgentMessage)), None)
+        return last is not None and bool(last.calls)
 
     async def _verdict(
         self, agent: Agent, step: PlanStep, number: int, record: _Record, cancelled: Callable[[], None]
@@ -300,6 +322,8 @@ class Subagents:
         """Write the report from the record, tick the checkbox, and hand it to the planner."""
         check = record.checks[-1] if record.checks else None
         self._crew.emit(StepFinished(agent_id=agent.id, step=number, outcome=outcome, check=check))
+        if outcome == "failed":
+            self._failures[number] = check.output.strip()[-REPORT_CHARS:] if check else words
         self._desk.save_states()
         lines = [f"Step {number}, {step.title}: {outcome}."]
         changes = ", ".join(f"{path} (+{added} -{removed})" for path, (added, removed) in record.changed.items())

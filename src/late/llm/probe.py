@@ -39,14 +39,14 @@ async def calls_natively(transport: Transport) -> bool:
         "temperature": 0,
     }
     async with aclosing(transport.complete(body, frozenset({"read_file"}))) as stream:
-        text = 0
+        text = ""
         async for item in stream:
             if isinstance(item, Completed):
                 return bool(item.calls)
             if isinstance(item, Text):
-                text += len(item.text)
-                if text > 4 * _PROBE_TOKENS:
-                    return False
+                text += item.text
+                if text.lstrip().startswith(("```", "<tools", "{")):
+                    return False  # it writes the call, or the tools, as text
     return False
 
 

@@ -100,11 +100,12 @@ def _tools(settings: Settings, desk: Desk, subagents: Subagents) -> dict[str, To
     return {tool.name: tool for tool in tools}
 
 
-def _role(settings: Settings, directory: Path, name: str) -> Role:
+def _role(settings: Settings, directory: Path, name: str, led: bool) -> Role:
     """Prompt settings are for the planner: a subagent's prompt belongs to its job."""
     if name != "planner":
-        return load_role(name, directory)
-    return load_role(name, directory, override=settings.system_prompt, append=settings.append_system_prompt or "")
+        return load_role(name, directory, led=led)
+    append = settings.append_system_prompt or ""
+    return load_role(name, directory, led=led, override=settings.system_prompt, append=append)
 
 
 def _provider(settings: Settings, who: Who, memory: ModelMemory) -> ChatProvider:

@@ -57,7 +57,7 @@ class ConstrainedDialect:
 
 CALL_FORMAT = (
     "Answer with one JSON object on one line and nothing else.\n"
-    'To use a tool: {"name":"TOOL","arguments":{"ARGUMENT":"value"}}\n'
+    'To use a tool, for example: {"name":"read_file","arguments":{"path":"src/app.py"}}\n'
     'To speak to the person: {"say":"…"}'
 )
 
