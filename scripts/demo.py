@@ -34,10 +34,7 @@ from late.llm.provider import Waiting
 from late.llm.server import LlamaServer, find_server
 
 SAMPLE = Path(__file__).resolve().parent.parent / "examples" / "cart"
-TASK = (
-    "The cart's total is wrong when a product is in it more than once: three apples cost 0.40 instead of 1.20. "
-    "Fix it, so that tests/test_cart.py passes."
-)
+TASK = "The total in shop/cart.py ignores the quantity: three apples cost 40 cents instead of 120. Fix it."
 TEST = [sys.executable, "-m", "unittest", "tests/test_cart.py"]
 DEFAULT_BASE_URL = "http://localhost:8080"
 
