@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,7 @@ class Task:
                 cwd=work,
                 capture_output=True,
                 text=True,
+                env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
                 timeout=_JUDGE_TIMEOUT_S,
                 stdin=subprocess.DEVNULL,
                 check=False,
