@@ -1,7 +1,7 @@
 """What the terminal interface costs, measured from outside in a pseudo-terminal of 120×40.
 
     python benchmarks/tui_terminal.py -- late            # start, first key, idle CPU, memory
-    python benchmarks/tui_terminal.py --stream -- late   # also sends a message and counts bytes and CPU until it is quiet
+    python benchmarks/tui_terminal.py --stream -- late   # also sends a message, counts bytes and CPU until it is quiet
 
 CPU and memory are those of the whole process tree, read from /proc, so this runs on Linux only.
 """
@@ -31,7 +31,7 @@ class Terminal:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
-            os.execvp(command[0], command)  # noqa: S606
+            os.execvp(command[0], command)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.output = bytearray()
 

@@ -8,7 +8,19 @@ from late.events import Plan, PlanStep
 
 text = st.text(st.characters(codec="utf-8"), max_size=120)
 tricky = st.sampled_from(
-    ["## Steps", "- [ ] 1. not a step", "# x", "\\# x", "  Files: `a`", "Files: `a`", "Verify: x", "```", "a\n\n  b", "`x`", ""]
+    [
+        "## Steps",
+        "- [ ] 1. not a step",
+        "# x",
+        "\\# x",
+        "  Files: `a`",
+        "Files: `a`",
+        "Verify: x",
+        "```",
+        "a\n\n  b",
+        "`x`",
+        "",
+    ]
 )
 words = st.lists(text | tricky, max_size=4).map("\n".join)
 steps = st.builds(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
+
 from late.workspace.terminal_text import TerminalText, clean
 
 PIECES = st.sampled_from(
     [
-        "a", "wörld", "日本", "\n", "\r", "\r\n", "\t", "\x1b[31m", "\x1b[0m", "\x1b]52;c;QUJD\x07", "\x1b]0;title\x1b\\",
-        "\x1b[?1049l", "\x1b[2J", "\x1b(B", "\x1b", "\x1b]", "\x1b[", "\x9b1m", "\x9d", "\x00", "\x00\x00", "x\x08", "\x07",
-        "\x7f",
+        "a", "wörld", "日本", "\n", "\r", "\r\n", "\t", "\x1b[31m", "\x1b[0m", "\x1b]52;c;QUJD\x07",
+        "\x1b]0;title\x1b\\",
+        "\x1b[?1049l", "\x1b[2J", "\x1b(B", "\x1b", "\x1b]", "\x1b[", "\x9b1m", "\x9d", "\x00", "\x00\x00", "x\x08",
+        "\x07", "\x7f",
     ]
 )  # fmt: skip
 SHOWN = set("\n\t") | {" "}
@@ -21,7 +25,7 @@ def test_a_stream_cut_anywhere_gives_the_text_of_the_whole(text: str, cuts: list
     data = text.encode()
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     stream = TerminalText()
-    parts = [stream.feed(data[start:end]) for start, end in zip(edges, edges[1:], strict=False)]
+    parts = [stream.feed(data[start:end]) for start, end in pairwise(edges)]
     assert "".join([*parts, stream.finish()]) == clean(text)
 
 

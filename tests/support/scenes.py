@@ -49,17 +49,14 @@ What I would change:
 DIFF = """\
 --- a/src/invoice.py
 +++ b/src/invoice.py
-@@ -12,7 +12,8 @@ class Line:
- 
- 
+@@ -13,4 +13,5 @@ class Line:
+     count: int
  def total(lines: list[Line]) -> Decimal:
 -    return sum(round(line.price * line.count, 2) for line in lines)
 +    exact = sum((line.price * line.count for line in lines), Decimal(0))
 +    return exact.quantize(Decimal("0.01"))
- 
- 
  def main() -> None:
-"""
+"""  # noqa: W293 -- context lines of a diff begin with a blank
 PLAN = Plan(
     title="Round the invoice total once",
     summary="`total()` rounds every line, so totals are off by a cent. The test for it already exists.",
@@ -123,7 +120,7 @@ def planned() -> list[Event]:
             call_id="c2",
             name="bash",
             status="error",
-            content="F.\n>       assert total(lines) == Decimal('1.01')\nE       assert 1.02 == 1.01\n1 failed, 1 passed",
+            content="exit 1 (1.4 s)\nF.\n>       assert total(lines) == Decimal('1.01')\n1 failed, 1 passed",
             details={"exit_code": 1},
             duration_ms=1400,
         ),

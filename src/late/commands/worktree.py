@@ -1,7 +1,5 @@
 """`late worktree create|list|remove|active`."""
 
-# ruff: noqa: T201 -- printing is what these commands are for
-
 from __future__ import annotations
 
 import argparse
