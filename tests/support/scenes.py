@@ -56,7 +56,7 @@ DIFF = """\
 +    exact = sum((line.price * line.count for line in lines), Decimal(0))
 +    return exact.quantize(Decimal("0.01"))
  def main() -> None:
-"""  # noqa: W293 -- context lines of a diff begin with a blank
+"""
 PLAN = Plan(
     title="Round the invoice total once",
     summary="`total()` rounds every line, so totals are off by a cent. The test for it already exists.",
