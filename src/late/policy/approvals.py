@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from late.config.paths import write_private
 from late.events import Scope
+from late.policy.verdicts import SCOPES
 
 SESSION_SECONDS: Final = 30 * 60
 STORED_DAYS: Final = 30
@@ -92,8 +93,7 @@ class Approvals:
             if scope is None:
                 return None
             scopes.append(scope)
-        order: tuple[Scope, ...] = ("once", "session", "project", "global")
-        return min(scopes, key=order.index)
+        return min(scopes, key=SCOPES.index)
 
     def grant(self, key: str, pattern: str, scope: Scope) -> None:
         """Allow what `key` stands for. `once` and an empty key are not remembered.

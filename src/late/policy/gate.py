@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from late.events import Scope
 from late.policy.approvals import Approvals
-from late.policy.paths import Place, Places, Workspace
-from late.policy.verdicts import TIERS, Verdict
+from late.policy.line import CommandLines
+from late.policy.paths import Places, Workspace
+from late.policy.verdicts import Verdict, secret_verdict, strictest
 
 __all__ = ["Policy", "Question", "Verdict"]
 
@@ -46,6 +46,7 @@ class Policy:
         data = approvals.directory.parent
         own = approvals.directory if workspace.root.is_relative_to(data) else data
         self._places = Places(workspace, own=(own,))
+        self._lines = CommandLines(self._places)
 
     def decide(self, question: Question) -> Verdict:
         """Judge a call. A question that the person has answered before comes back as `auto`."""
@@ -70,7 +71,7 @@ class Policy:
         )
 
     def _read(self, question: Question) -> Verdict:
-        return _strictest([self._read_path(path, question.role) for path in question.paths]) or Verdict(
+        return strictest(filter(None, [self._read_path(path, question.role) for path in question.paths])) or Verdict(
             "auto", "it reads inside of the project", "path.inside"
         )
 
@@ -79,7 +80,7 @@ class Policy:
         if place.hidden:
             return Verdict("never", f"{path} is {NOT_AVAILABLE}", "path.hidden", "Go on without it.")
         if place.secret:
-            return secret_verdict(path, place)
+            return secret_verdict(path, place.secret)
         if place.kind == "inside" or str(place.real) == "/dev/null":
             return None
         shown = self._places.shown(place)
@@ -99,9 +100,9 @@ class Policy:
             return Verdict("never", f"a {question.role} changes no files", "role.read-only", teaching)
         if not question.paths:
             return Verdict("ask", f"{question.tool} does not say what it changes", "path.unknown")
-        return _strictest([self._write_path(path, question.step_files) for path in question.paths]) or Verdict(
-            "auto", "the step names the file", "scope.step"
-        )
+        return strictest(
+            filter(None, [self._write_path(path, question.step_files) for path in question.paths])
+        ) or Verdict("auto", "the step names the file", "scope.step")
 
     def _write_path(self, path: str, step_files: tuple[str, ...] | None) -> Verdict | None:
         place = self._places.look(path)
@@ -111,7 +112,7 @@ class Policy:
         if place.guarded:
             return Verdict("never", f"{shown} is not written to: {place.guarded}", "path.guarded", "Leave it as it is.")
         if place.secret:
-            return secret_verdict(path, place)
+            return secret_verdict(path, place.secret)
         if place.kind != "inside":
             return Verdict(
                 "ask", f"{shown} lies outside of the project", "path.outside", "Write inside of the project."
@@ -136,7 +137,24 @@ class Policy:
         )
 
     def _execute(self, question: Question) -> Verdict:
-        return Verdict("ask", "commands are asked about", "shell.unknown")
+        verdict = strictest(
+            verdict for verdict in (self._read_cwd(question), self._command(question)) if verdict is not None
+        ) or Verdict("auto", "it only reads", "shell.read-only")
+        if question.role == "coder" or verdict.tier in {"auto", "never"}:
+            return verdict
+        teaching = _PLANNER if question.role == "planner" else _RESEARCHER
+        return Verdict(
+            "never", f"a {question.role} runs only what provably reads, and {verdict.reason}", verdict.rule, teaching
+        )
+
+    def _read_cwd(self, question: Question) -> Verdict | None:
+        return self._read_path(question.cwd, question.role) if question.cwd else None
+
+    def _command(self, question: Question) -> Verdict | None:
+        if question.command is None or not question.command.strip():
+            return Verdict("never", "the command is empty", "shell.empty", "Say what to run.")
+        cwd = self._places.look(question.cwd or ".").real
+        return self._lines.judge(question.command, cwd)
 
 
 def in_scope(path: str, step_files: tuple[str, ...]) -> bool:
@@ -144,18 +162,3 @@ def in_scope(path: str, step_files: tuple[str, ...]) -> bool:
     target = PurePosixPath(path)
     named = [PurePosixPath(os.path.normpath(name)) for name in step_files if name.strip()]
     return any(target == name or (name in target.parents and name != PurePosixPath()) for name in named)
-
-
-def secret_verdict(path: str, place: Place) -> Verdict:
-    """The refusal for what no agent may see."""
-    return Verdict(
-        "never",
-        f"{path} is {place.secret}, which no agent reads or writes",
-        "path.secret",
-        "Work without it: ask for the names of the values you need, or read an example file such as .env.example.",
-    )
-
-
-def _strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    found = [verdict for verdict in verdicts if verdict is not None]
-    return max(found, key=lambda verdict: TIERS.index(verdict.tier), default=None)
