@@ -16,7 +16,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -99,7 +99,7 @@ async def _run(arguments: argparse.Namespace) -> list[Result]:
 
 
 @contextlib.asynccontextmanager
-async def model_server(base: str | None) -> AsyncIterator[str]:
+async def model_server(base: str | None) -> AsyncGenerator[str]:
     """The server that is named, or one of our own with the pinned model."""
     if base:
         yield base

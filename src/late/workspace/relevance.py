@@ -41,7 +41,7 @@ def rank_files(request: str, files: Sequence[str], root: Path) -> list[str]:
 
     def score(path: str) -> float:
         named = 100.0 if path in request or re.search(rf"(?<![\w.]){re.escape(Path(path).name)}\b", request) else 0.0
-        in_path = sum(1.0 for word in wanted & words_of(path))
+        in_path = float(len(wanted & words_of(path)))
         return named + in_path + sum(1.0 / spread[word] for word in held[path]) - (50.0 if texts[path] == "" else 0.0)
 
     return sorted(files, key=lambda path: (-score(path), path))
