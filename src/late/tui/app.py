@@ -11,11 +11,11 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from textual import on
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import Binding
 from textual.widgets import TextArea
 
@@ -30,7 +30,7 @@ from late.tui.widgets.prompt import Prompt
 from late.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from textual.app import ComposeResult
     from textual.driver import Driver
@@ -124,6 +124,8 @@ class LateApp(App[int]):
         self._flash_timer: Timer | None = None
         self._focus_timer: Timer | None = None
         self._seen_approvals: set[str] = set()
+        self._came_from: str | None = None
+        """Where the person was before a decision was asked for elsewhere; the view returns there by itself."""
 
     # Screen
 
@@ -134,7 +136,9 @@ class LateApp(App[int]):
         yield Tabs(self.state, palette)
         yield Transcript(view, palette)
         yield Prompt(placeholder="Ask for a change, or a question. Enter sends, Ctrl+J breaks the line.")
-        yield StatusBar(self.state, palette, self._directory)
+        status = StatusBar(self.state, palette, self._directory)
+        status.clock = self.clock
+        yield status
 
     def on_mount(self) -> None:
         """Take the terminal's signals; open the session once the first screen is painted."""
@@ -295,6 +299,9 @@ class LateApp(App[int]):
         if not self.is_running or not self.screen_stack:
             return
         self._last_flush = time.monotonic()
+        if self._came_from is not None and self.view.outcome is not None:
+            self._show_agent(self._came_from)
+            return
         self.transcript.sync()
         several = len(self.state.agents) > 1
         if several != self.tabs.has_class("-several"):
@@ -388,6 +395,7 @@ class LateApp(App[int]):
 
     def _show_agent(self, agent_id: str) -> None:
         view = self.state.agents[agent_id]
+        self._came_from = None
         self.tabs.front = agent_id
         self.status.view = view
         self.transcript.show(view)
@@ -419,7 +427,7 @@ class LateApp(App[int]):
             had_focus = self.card.approval is not None and self.card.holds_focus
             self.card.show(mine)
             if mine is None and had_focus:
-                self.prompt.focus()
+                self._to_prompt()
         self._announce(mine)
         if mine is not None and not self.card.holds_focus:
             self._focus_card_when_quiet()
@@ -427,7 +435,7 @@ class LateApp(App[int]):
     def _mount_card(self) -> None:
         from late.tui.widgets.approval import ApprovalCard
 
-        self.card = ApprovalCard(palette_of(self.current_theme))
+        self.card = ApprovalCard(palette_of(self.current_theme), self._overtyped)
         self.card.clock = self.clock
         self.screen_stack[0].mount(self.card, before=self.prompt)
         self.call_after_refresh(self._bring_up)
@@ -468,15 +476,20 @@ class LateApp(App[int]):
             self.flash("Nobody waits for a decision.")
             return
         if not any(a.agent_id == self.view.agent_id for a in self.state.approvals.values()):
+            came_from = self.view.agent_id
             self._show_agent(waiting.agent_id)
+            self._came_from = came_from
         if self.card is not None:
             self.card.take_focus(by_itself=False)
 
-    def on_approval_card_overtyped(self, event: ApprovalCard.Overtyped) -> None:
+    def _overtyped(self, character: str) -> None:
         """A letter that was no answer goes to the input, where the person thought to be."""
         self._last_key = self.clock()
-        self.prompt.focus()
-        self.prompt.insert(event.character)
+        self._to_prompt()
+        self.prompt.insert(character)
+
+    def _to_prompt(self) -> None:
+        self.screen_stack[0].set_focus(self.prompt)
 
     @on(Prompt.Typed)
     def _typed(self) -> None:
@@ -491,7 +504,11 @@ class LateApp(App[int]):
         if words or self.status.words.startswith("/"):
             self.status.words = words
             self.status.renew()
-        if not self.prompt.text and self.state.approvals:
+        card = self.card
+        if self.prompt.text:
+            if card is not None and card.has_focus and card.by_itself:
+                self._to_prompt()
+        elif self.state.approvals:
             self._focus_card_when_quiet()
 
     @on(Prompt.Refused)
@@ -518,7 +535,7 @@ class LateApp(App[int]):
             card.problem = f"{error} {error.hint}".strip()
             card.draw()
             return
-        self.prompt.focus()
+        self._to_prompt()
 
     def _edit_plan(self, card: ApprovalCard, approval: Approval) -> None:
         """Open the plan's file in the person's editor; what they make of it is approved afterwards, with `y`."""
@@ -531,7 +548,7 @@ class LateApp(App[int]):
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         before = path.read_bytes() if path.is_file() else b""
         try:
-            with self.suspend():
+            with self._terminal_lent():
                 status = subprocess.run([*shlex.split(editor), str(Path(path))], check=False).returncode
         except (OSError, ValueError) as error:
             card.problem = f"The editor `{editor}` could not be started: {error}. Set EDITOR to another one."
@@ -542,6 +559,14 @@ class LateApp(App[int]):
         self.refresh(layout=True)
         card.draw()
         card.take_focus(by_itself=False)
+
+    @contextmanager
+    def _terminal_lent(self) -> Iterator[None]:
+        """Give the terminal to another program, where there is one to give; an editor may have its own window."""
+        with ExitStack() as stack:
+            with suppress(SuspendNotSupported):
+                stack.enter_context(self.suspend())
+            yield
 
     # Keys
 
@@ -573,12 +598,12 @@ class LateApp(App[int]):
 
     def action_focus_prompt(self) -> None:
         """Put the cursor into the input."""
-        self.prompt.focus()
+        self._to_prompt()
 
     def action_stop_or_close(self) -> None:
         """Esc: leave the card, or ask before the agent in front is stopped."""
         if self.card is not None and self.card.has_focus:
-            self.prompt.focus()
+            self._to_prompt()
             self._last_key = self.clock() + LEFT_ALONE_S
             return
         if self.screen.get_selected_text():

@@ -277,7 +277,7 @@ class ToolBlock(Block):
     def _body(self, canvas: Canvas, *, expanded: bool) -> list[Text]:
         palette = canvas.palette
         lines: list[Text] = []
-        if self.reason and self.state in {"refused", "denied"}:
+        if self.reason and not self.content and self.state in {"refused", "denied"}:
             lines.extend(wrapped(text(cleaned(self.reason), palette.muted), canvas.width))
         if self.diff:
             drawn = diff_lines(self.diff, canvas)
@@ -298,10 +298,10 @@ class ToolBlock(Block):
             return []
         if not expanded:
             if self.state in {"error", "refused"} or self.exit_code not in {None, 0}:
-                return _tail(content, 8, canvas)
+                return _tail(_output_only(content), 8, canvas)
             if self.agent_id:
                 return _limited(_plain(content, canvas), 8, canvas)
-            return _tail(content, 3, canvas) if self.exit_code is not None else []
+            return _tail(_output_only(content), 3, canvas) if self.exit_code is not None else []
         lines = _limited(_plain(content, canvas), MAX_EXPANDED, canvas)
         if self.output_file:
             lines.append(cut(text(f"whole output: {self.output_file}", canvas.palette.muted), canvas.width))
@@ -486,6 +486,13 @@ def _plain(content: str, canvas: Canvas) -> list[Text]:
         if len(lines) > MAX_EXPANDED:
             break
     return lines
+
+
+def _output_only(content: str) -> str:
+    """A command's result without its first line, which says what the card's head says."""
+    first, _, rest = content.partition("\n")
+    output = rest if first.startswith("exit ") else content
+    return "" if output.strip() == "(no output)" else output
 
 
 def _tail(content: str, count: int, canvas: Canvas) -> list[Text]:

@@ -20,6 +20,10 @@ _WAYS = (
 class NoServerBlock(ErrorBlock):
     """What was tried, and the ways out."""
 
+    def __init__(self, message: str, hint: str = "") -> None:
+        # A hint that says how to start a server says nothing that does not stand below.
+        super().__init__(message, "" if "llama-server" in hint else hint)
+
     def lines(self, canvas: Canvas, *, expanded: bool) -> list[Text]:  # noqa: D102
         palette = canvas.palette
         lines = [*super().lines(canvas, expanded=expanded), text()]

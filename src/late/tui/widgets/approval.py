@@ -6,24 +6,28 @@ up by itself it waits for `ARMING_S`, and a letter that comes before goes to the
 
 from __future__ import annotations
 
+import math
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import TextArea
 
 from late.tui.canvas import Canvas, cut, folded, strips, text, wrapped
 from late.tui.diff import diff_lines, is_diff
 from late.tui.plain import escaped
 from late.tui.state import ARMING_S
+from late.tui.widgets.field import Field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.text import Text
     from textual.app import ComposeResult
 
@@ -95,7 +99,7 @@ class _Options(Widget):
                 self.parent.choose(key)
 
 
-class Words(TextArea):
+class Words(Field):
     """Where the reason for a no is written."""
 
     DEFAULT_CSS = """
@@ -106,23 +110,18 @@ class Words(TextArea):
     }
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            soft_wrap=True,
-            tab_behavior="focus",
-            highlight_cursor_line=False,
-            placeholder="Why, or what instead? Enter sends the no, also without words. Esc goes back.",
-        )
-        self.cursor_blink = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "done(True)", show=False),
+        Binding("escape", "done(False)", show=False),
+    ]
 
-    async def _on_key(self, event: events.Key) -> None:
-        card = self.parent
-        if event.key in {"enter", "escape"} and isinstance(card, ApprovalCard):
-            event.stop()
-            event.prevent_default()
-            card.words_done(sent=event.key == "enter")
-            return
-        await super()._on_key(event)
+    def __init__(self) -> None:
+        super().__init__("Why, or what instead? Enter sends the no, also without words. Esc goes back.")
+
+    def action_done(self, sent: bool) -> None:
+        """Leave the field, with or without sending it."""
+        if isinstance(self.parent, ApprovalCard):
+            self.parent.words_done(sent=sent)
 
 
 class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
@@ -160,16 +159,19 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
             self.detail = detail
             """The scope of a yes, the words of a no."""
 
-    class Overtyped(Message):
-        """A key that is no answer: it belongs into the input."""
+    def __init__(self, palette: Palette, pass_on: Callable[[str], None]) -> None:
+        """Make a card.
 
-        def __init__(self, character: str) -> None:
-            super().__init__()
-            self.character = character
-
-    def __init__(self, palette: Palette) -> None:
+        Args:
+            palette: Its colours.
+            pass_on: Takes a letter that is no answer, and the focus with it. It is called and not told by a message,
+                so that no later letter comes before this one.
+        """
         super().__init__()
         self.palette = palette
+        self.by_itself = False
+        """The focus was taken without the person having asked for it."""
+        self._pass_on = pass_on
         self.approval: Approval | None = None
         self.edited = False
         """The plan's file was changed in the editor."""
@@ -196,8 +198,9 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
 
     def take_focus(self, *, by_itself: bool) -> None:
         """Get the keys; when nobody asked for it, only after a moment without keys."""
+        self.by_itself = by_itself
         self._armed_at = self.clock() + (ARMING_S if by_itself else 0.0)
-        self.focus()
+        self.screen.set_focus(self)
 
     def draw(self) -> None:
         """Draw for the present width."""
@@ -224,8 +227,8 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
     def _content(self, approval: Approval, canvas: Canvas) -> list[Text]:
         palette = self.palette
         lines: list[Text] = []
-        for row in escaped(approval.title).split("\n"):
-            lines.extend(wrapped(text(row, palette.strong), canvas.width))
+        if approval.kind == "plan" or approval.title.removeprefix("$ ") != approval.detail.strip():
+            lines.extend(wrapped(text(escaped(approval.title).replace("\n", " "), palette.strong), canvas.width))
         if approval.reason:
             lines.extend(wrapped(text(escaped(approval.reason), palette.muted), canvas.width))
         if approval.kind == "plan":
@@ -233,7 +236,8 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
             words = "changed in the editor" if self.edited else f"{steps}, shown above"
             lines.append(text(words, palette.warning if self.edited else palette.muted))
         elif approval.detail.strip():
-            lines.append(text())
+            if lines:
+                lines.append(text())
             lines.extend(self._detail(approval.detail, canvas))
         if approval.pattern and len(approval.scopes) > 1:
             lines.append(text())
@@ -286,7 +290,9 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
         elif not event.is_printable or event.character is None:
             return
         elif self.clock() < self._armed_at or not self.choose(event.character.lower()):
-            self.post_message(self.Overtyped(event.character))
+            # Whoever writes a word must not answer with its next letter, even if that is already on its way here.
+            self._armed_at = math.inf
+            self._pass_on(event.character)
         event.stop()
         event.prevent_default()
 
@@ -323,12 +329,12 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
         words.display = shown
         self.query_one(_Options).display = not shown
         if shown:
-            words.focus()
+            self.screen.set_focus(words)
         else:
             had_focus = words.has_focus
             words.clear()
             if had_focus:
-                self.focus()
+                self.take_focus(by_itself=False)
 
     def on_descendant_focus(self) -> None:
         """Redraw: which keys answer has changed."""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import TextArea
 
 from late.tui.paste import Pastes, is_binary
+from late.tui.widgets.field import Field
 
 if TYPE_CHECKING:
     from textual import events
 
 
-class Prompt(TextArea):
+class Prompt(Field):
     """Enter sends, other newlines stay. Up and Down walk the history from the first and the last row."""
 
     DEFAULT_CSS = """
@@ -65,8 +65,7 @@ class Prompt(TextArea):
         """A key went into the input."""
 
     def __init__(self, placeholder: str) -> None:
-        super().__init__(soft_wrap=True, tab_behavior="focus", placeholder=placeholder, highlight_cursor_line=False)
-        self.cursor_blink = False
+        super().__init__(placeholder)
         self.pastes = Pastes()
         self.past: list[str] = []
         self._position = 0
@@ -79,19 +78,8 @@ class Prompt(TextArea):
         self._position = len(self.past)
 
     async def _on_key(self, event: events.Key) -> None:
-        """Take a key.
-
-        The input's own bindings are run here and not, as Textual does, after the event went up to the application:
-        by then the next keys of a fast typist would have overtaken them.
-        """
         self.post_message(self.Typed())
-        bindings = self._bindings.key_to_bindings.get(event.key)
-        if not bindings:
-            await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-        await self.run_action(bindings[-1].action)
+        await super()._on_key(event)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -133,6 +133,7 @@ class Transcript(ScrollView, can_focus=False):
         if first == len(before) == len(self._lines):
             return
         size = Size(width, starts[-1])
+        rows_before = self.virtual_size.height
         dirty = bool(self._repaint_regions)
         self._syncing = True
         try:
@@ -142,8 +143,9 @@ class Transcript(ScrollView, can_focus=False):
                 self._scroll_update(size)
             if place.following:
                 self._follow(shift=not dirty)
-            elif first == len(before) or len(self._lines) > len(before):
+            elif size.height > rows_before and not self._new_below:
                 self._new_below = True
+                self.refresh_line(self.scroll_offset.y + self.size.height - 1)
         finally:
             self._syncing = False
         changed = starts[min(first, len(self._lines))]
@@ -210,7 +212,9 @@ class Transcript(ScrollView, can_focus=False):
         rows = self.virtual_size.height
         self._place.window += WINDOW
         self._place.following = False
+        new_below = self._new_below
         self.sync()
+        self._new_below = new_below
         self._syncing = True
         self._scroll(self.scroll_offset.y + self.virtual_size.height - rows)
         self._syncing = False
