@@ -140,6 +140,8 @@ class TestPlain:
             "```python\nx = 1\n```",
             "~~~\nx = 1\n~~~",
             "### ./a.py\n````python\nx = 1\n````",
+            "```\na.py\n```python\nx = 1\n```\n```",
+            "```\na.py\n\n```python\nx = 1\n```\n",
         ],
     )
     def test_a_fence_is_read_however_it_comes(self, answer):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from late.events import CheckResult, Plan
-from late.workspace.files import ReadStamps
+from late.workspace.files import ReadStamps, TextFile, binary_kind
 from late.workspace.outline import Symbol, language_of
 from late.workspace.workspace import Workspace
 
@@ -44,8 +44,8 @@ def show_files(paths: Sequence[str], workspace: Workspace, stamps: ReadStamps, c
             parts.append(f"{path} does not exist yet.")
             continue
         data = real.read_bytes() if real.is_file() else b""
-        text = data.decode("utf-8", "replace")
-        if not real.is_file() or b"\0" in data[:8192] or len(text) > left:
+        text = TextFile.decode(data).plain if real.is_file() and not binary_kind(data) else ""
+        if not real.is_file() or binary_kind(data) or len(text) > left:
             parts.append(f"{path} is not shown here ({len(data)} bytes): use read_file or outline.")
             continue
         left -= len(text)
@@ -57,7 +57,7 @@ def show_files(paths: Sequence[str], workspace: Workspace, stamps: ReadStamps, c
 def fenced(path: str, text: str) -> str:
     """A file in a fence that is longer than any inside."""
     ticks = "`" * max(3, max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
-    body = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    body = text
     end = "" if body.endswith("\n") or not body else "\n"
     return f"{path}\n{ticks}{language_of(path) or ''}\n{body}{end}{ticks}"
 
@@ -84,7 +84,7 @@ def ask_for_file(path: str, root: Path, brief: str) -> str:
     file = root / path
     if not file.exists():
         return f"{brief}\n\nWrite the new file {path}. {ask_for_code(path, None)}"
-    shown = fenced(path, file.read_bytes().decode("utf-8", "replace"))
+    shown = fenced(path, TextFile.decode(file.read_bytes()).plain)
     return f"{shown}\n\n{brief}\n\nChange {path} so. {ask_for_code(path, None)}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from pathlib import Path
 
@@ -169,8 +170,14 @@ class Desk:
             self._crew.emit(ErrorRaised(message=f"The plan's checkboxes could not be written: {error}"))
 
 
+_LOOKS_ONLY = re.compile(r"(?:check|confirm|ensure|run|test|validate|verify)\b", re.IGNORECASE)
+
+
 def merged(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
-    """Steps with the same files made one: weak models like to split one change into looking, doing and verifying."""
+    """Steps with the same files made one, and steps that only look dropped, as far as another one is left.
+
+    Weak models like to split one change into looking, doing and verifying; the harness does the verifying.
+    """
     by_files: dict[tuple[str, ...], PlanStep] = {}
     for step in steps:
         first = by_files.get(step.files)
@@ -181,4 +188,5 @@ def merged(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
             by_files[step.files] = first.model_copy(
                 update={"instruction": instruction, "verify": first.verify or step.verify}
             )
-    return tuple(by_files.values())
+    together = tuple(by_files.values())
+    return tuple(step for step in together if not _LOOKS_ONLY.match(step.title)) or together

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from late.agent.board import PlanBoard
+from late.agent.intent import plain_intent
 from late.agent.loop import Finish, Move
 from late.agent.plan import PLAN_FILE
 from late.events import ToolCall
 from late.llm.messages import AgentMessage, Conversation, Message, ToolMessage, UserMessage
 from late.llm.provider import EditTarget, JsonSchema, Legal
+from late.workspace.files import TextFile
 from late.workspace.outline import Symbol, find_symbol, symbols
 
 MOST_READS = 3
@@ -119,6 +121,8 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
     request = next((m.text for m in messages if isinstance(m, UserMessage) and m.source == "person"), "")
     done = _done(messages)
     kind = next((str(call.arguments.get("kind")) for call in done if call.name == "classify_request"), None)
+    if kind is None and (plain := plain_intent(request)):
+        return Legal({}, forced=_call("classify_request", {"kind": plain}))
     if kind is None:
         return Legal(
             {"classify_request": _object(kind={"type": "string", "enum": ["question", "change"]})}, speech=False
@@ -218,6 +222,6 @@ def region_of(text: str, symbol: Symbol) -> str:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_bytes().decode("utf-8", "replace").replace("\r\n", "\n")
+        return TextFile.decode(path.read_bytes()).plain
     except FileNotFoundError:
         return None

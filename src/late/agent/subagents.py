@@ -42,7 +42,7 @@ from late.llm.provider import ModelInfo
 from late.policy.gate import Question
 from late.tools.base import Review, ToolContext, ToolResult
 from late.tools.spawn_subagent import Args
-from late.workspace.files import FileChange
+from late.workspace.files import FileChange, TextFile
 from late.workspace.outline import find_symbol
 from late.workspace.review import review_edit
 
@@ -253,7 +253,7 @@ class Subagents:
             agent.runner.stamps.record(file, data)
         agent.max_turns = agent.turns + WEAK_TURNS_PER_FILE
         agent.max_tokens = WEAK_CHOICE_TOKENS
-        text = data.decode("utf-8", "replace")
+        text = TextFile.decode(data).plain
         symbol: str | None = None
         if choices := symbol_choices(path, root):
             agent.tell(ask_for_symbol_name(path, choices, brief), "harness")
@@ -262,7 +262,7 @@ class Subagents:
             symbol = chosen_symbol(agent.conversation, path)
         found = find_symbol(file, symbol) if symbol else None
         if symbol and found:
-            text = region_of(text.replace("\r\n", "\n"), found)
+            text = region_of(text, found)
             agent.tell(ask_for_symbol(path, symbol, text, brief), "harness")
         else:
             agent.tell(ask_for_file(path, root, brief), "harness")
@@ -376,10 +376,10 @@ class Subagents:
 
     def _remark(self, change: FileChange) -> str:
         """Tell at once what an edit broke."""
-        before = change.before.decode("utf-8", "replace") if change.before is not None else None
         if change.after is None:
             return ""
-        facts = review_edit(change.path, before, change.after.decode("utf-8", "replace"))
+        before = TextFile.decode(change.before).plain if change.before is not None else None
+        facts = review_edit(change.path, before, TextFile.decode(change.after).plain)
         return "\n".join(f"Note: {fact}" for fact in facts)
 
 

@@ -183,7 +183,7 @@ def code_calls(answer: str, target: EditTarget) -> list[tuple[str, dict[str, str
         ]
     if not chosen:
         return []
-    text = _without_path_comment(chosen[0].text, target)
+    text = _unwrapped(chosen[0].text, target)
     if target.region is not None:
         return [("target_edit", {"path": target.path, "search": target.region, "replace": _fit(text, target.region)})]
     return [("write_file", {"path": target.path, "content": text})]
@@ -198,12 +198,19 @@ def _is_language(word: str) -> bool:
     return "/" not in word and "." not in word
 
 
-def _without_path_comment(text: str, target: EditTarget) -> str:
-    """Drop a first line that only repeats the path, unless the old text began with it."""
-    first, _, rest = text.partition("\n")
-    match = _PATH_COMMENT.match(first)
+def _unwrapped(text: str, target: EditTarget) -> str:
+    """The code of a block: without a first line that only repeats the path, and out of a fence within the fence.
+
+    A line that the old text began with stays.
+    """
+    first, _, rest = text.lstrip("\n").partition("\n")
+    match = _PATH_COMMENT.match(first) or _PATH.match(first)
     if match and _same(match["path"], target.path) and not (target.text or "").startswith(first):
-        return rest.lstrip("\n")
+        text = rest.lstrip("\n")
+    head, _, body = text.partition("\n")
+    if _OPEN.match(head) and not (target.text or "").startswith(head):
+        inner = fences(text)
+        return inner[0].text if inner else body
     return text
 
 
