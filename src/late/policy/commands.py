@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -61,8 +62,15 @@ class Commands:
     def _known(self, call: Call) -> list[Verdict]:
         if tuple(argument.value for argument in call.arguments[1:]) in call.spec.exact:
             return []
+        skip = 1
+        while call.spec.special != "git" and len(call.arguments) > skip:
+            sub = call.spec.subs.get(call.arguments[skip].value or "")
+            if sub is None:
+                break
+            call = replace(call, spec=sub, name=sub.name)
+            skip += 1
         handler = special.HANDLERS.get(call.spec.special)
-        return handler(self, call) if handler else self.plain(call)
+        return handler(self, call) if handler else self.plain(call, skip=skip)
 
     def plain(self, call: Call, *, skip: int = 1) -> list[Verdict]:
         """Judge by the table alone; the first `skip` arguments name the command."""

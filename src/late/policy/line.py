@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
+from late.events import Scope as ApprovalScope
 from late.policy.approvals import SEPARATOR
 from late.policy.commands import Commands
 from late.policy.environment import is_harmless_name, is_harmless_prefix
@@ -77,7 +78,9 @@ def _together(asked: list[Verdict]) -> Verdict:
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     keys = dict.fromkeys((finding.key, finding.pattern) for finding in asked)
     known = all(key for key, _ in keys)
-    scopes = tuple(scope for scope in SCOPES if all(scope in finding.scopes for finding in asked))
+    scopes: tuple[ApprovalScope, ...] = tuple(
+        scope for scope in SCOPES if all(scope in finding.scopes for finding in asked)
+    )
     return Verdict(
         "ask",
         f"{reasons[0]}{more}",

@@ -6,6 +6,7 @@ to case, because on some file systems `.ENV` is `.env`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from dataclasses import dataclass
@@ -136,8 +137,10 @@ class Places:
             return Place(Path(lexical), "device")
         try:
             real = Path(os.path.realpath(joined))
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                real.lstat()
         except (OSError, ValueError):  # a NUL byte, a name that is too long: no program can open it either
-            return Place(Path(lexical), "elsewhere", guarded="it is no path that can be opened")
+            return Place(Path(lexical), "elsewhere")
         kind = self._kind(real)
         secret = self._secret(real) or self._secret(Path(lexical))
         return Place(

@@ -404,6 +404,9 @@ _GIT_GLOBAL_VALUES: Final = frozenset(
 )
 
 
+_GIT_OUTPUT: Final = re.compile(r"-o.|--(output|output-directory|separate-git-dir)=")
+
+
 def git(judge: Judge, call: Call) -> list[Verdict]:
     """Options before the subcommand can run programs; the subcommand has an entry of its own."""
     words = call.arguments[1:]
@@ -443,12 +446,8 @@ def _git_sub(judge: Judge, call: Call, words: list[Argument]) -> list[Verdict]:
     if spec.tier == "auto":
         return judge.reader(inner, split_arguments(words, spec))
     findings = [judge.ask(inner, spec.does, "git.changes")]
-    return findings + [
-        found
-        for word in words
-        for found in never(judge.written(word, call.scope))
-        if (word.value or "").startswith("-")
-    ]
+    outputs = [word for word in words if _GIT_OUTPUT.match(word.value or "")]
+    return findings + [found for word in outputs for found in never(judge.written(word, call.scope))]
 
 
 def _git_config(judge: Judge, call: Call, words: list[Argument]) -> list[Verdict]:
