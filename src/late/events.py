@@ -466,12 +466,12 @@ def parse_event(text: str | bytes) -> Event:
     Raises:
         pydantic.ValidationError: the text is no event of a known type, or not JSON.
     """
-    import json
+    kind = _Kind.model_validate_json(text).type
+    return EVENTS.validate_json(text) if kind in KNOWN_TYPES else UnknownEvent.model_validate_json(text)
 
-    data = json.loads(text)
-    if isinstance(data, dict) and data.get("type") not in KNOWN_TYPES:
-        return UnknownEvent.model_validate(data)
-    return EVENTS.validate_python(data)
+
+class _Kind(BaseModel):
+    type: str
 
 
 KNOWN_TYPES = frozenset(cls.model_fields["type"].default for cls in (*STORED.__args__, *DELTAS.__args__))
