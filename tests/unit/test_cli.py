@@ -173,6 +173,7 @@ def test_a_deleted_current_folder_is_named(project: Path) -> None:
     done = subprocess.run(
         [
             sys.executable,
+            "-P",  # as for the installed program, whose modules are not looked for in the current folder
             "-c",
             f"import os; os.rmdir({str(gone)!r}); from late.cli import main; exit(main(['session', 'list']))",
         ],

@@ -15,7 +15,7 @@ def test_every_prompt_that_late_brings_along_can_be_read() -> None:
     assert {"planner", "coder", "researcher"} <= set(prompt_names())
     for name in prompt_names():
         prompt = load_prompt(name)
-        assert prompt.name == name
+        assert prompt.name == name.removesuffix("-led")
         assert prompt.description
         assert prompt.tools
         assert prompt.text
