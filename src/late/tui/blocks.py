@@ -116,7 +116,7 @@ class UserBlock(Block):
         limit = MAX_EXPANDED if expanded else 6 if self.source == "planner" else 40
         body = _limited(body, limit, canvas)
         if self.queued:
-            body.append(text("queued: sent at the next turn", palette.faint))
+            body.append(text("queued: sent at the next turn", palette.muted + _italic()))
         bar = text("▌ ", bar_style)
         return [grounded(line, canvas.width, palette.user_ground) for line in prefixed(body, bar, bar)]
 
@@ -185,7 +185,7 @@ class ThoughtBlock(Block):
         if self.seconds is not None and self.seconds >= 1:
             head.append(f" for {duration(self.seconds)}", palette.muted)
         if self.finished and not expanded:
-            head.append(f"  {one_line(content)}", palette.faint)
+            head.append(f"  {one_line(content)}", palette.muted + _italic())
         lines = [cut(head, canvas.width)]
         if expanded or not self.finished:
             body: list[Text] = []
@@ -501,11 +501,14 @@ def _tail(content: str, count: int, canvas: Canvas) -> list[Text]:
         return []
     shown = [cut(text(row, canvas.palette.muted), canvas.width) for row in rows[-count:]]
     if len(rows) > count:
-        shown.insert(0, text(f"… {len(rows) - count} lines above", canvas.palette.faint))
+        shown.insert(0, text(f"… {len(rows) - count} lines above", canvas.palette.muted + _italic()))
     return shown
 
 
 def _limited(lines: list[Text], limit: int, canvas: Canvas) -> list[Text]:
     if len(lines) <= limit + 1:
         return lines
-    return [*lines[:limit], cut(text(f"… {len(lines) - limit} more lines", canvas.palette.faint), canvas.width)]
+    return [
+        *lines[:limit],
+        cut(text(f"… {len(lines) - limit} more lines", canvas.palette.muted + _italic()), canvas.width),
+    ]

@@ -41,8 +41,10 @@ class Canvas:
 
 
 def text(content: str = "", style: Style | None = None) -> Text:
-    """A piece of text without the line end that Rich adds by default."""
-    return Text(content, style or "", end="", no_wrap=False)
+    """A piece of text without the line end that Rich adds by default; what is appended to it has its own style."""
+    piece = Text(end="")
+    piece.append(content, style)
+    return piece
 
 
 def wrapped(content: Text, width: int) -> list[Text]:

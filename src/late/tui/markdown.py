@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$")
 _LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
+MIN_ROOM = 4
+"""Cells that must be left for text beside a marker; in less room nothing is indented."""
 MAX_DEPTH = 12
 """Levels of nesting that are indented; the rest is drawn at the last of them."""
 
@@ -163,7 +165,7 @@ class _Drawing:
         for item in node.children:
             marker = f"{number:>{digits}}. " if ordered else ("• " if self._depth % 2 else "◦ ")
             number += 1
-            if self._depth > MAX_DEPTH:
+            if self._depth > MAX_DEPTH or width - len(marker) < MIN_ROOM:
                 marker = ""
             drawn = self.children(item, max(1, width - len(marker))) or [text()]
             if lines and not _is_tight_list(node):
@@ -174,7 +176,7 @@ class _Drawing:
 
     def _quote(self, node: SyntaxTreeNode, width: int) -> list[Text]:
         self._depth += 1
-        bar = text("│ " if self._depth <= MAX_DEPTH else "", self.palette.faint)
+        bar = text("│ " if self._depth <= MAX_DEPTH and width >= MIN_ROOM else "", self.palette.faint)
         drawn = self.children(node, max(1, width - bar.cell_len))
         self._depth -= 1
         for line in drawn:

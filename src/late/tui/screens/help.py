@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from late.tui.canvas import text
+from late.tui.canvas import prefixed, text, wrapped
 from late.tui.slash import COMMANDS
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from late.tui.theme import Palette
 
+KEYS_WIDTH = 32
+"""Columns for the names of keys."""
 SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "Writing",
@@ -61,16 +63,24 @@ SECTIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 )
 
 
-def help_text(palette: Palette) -> Text:
-    """The page as text."""
-    page = text()
+def help_text(palette: Palette, width: int) -> Text:
+    """The page, `width` cells wide; where that is little, what a key does stands below it."""
+    lines: list[Text] = []
     for title, rows in (*SECTIONS, ("Commands", tuple((c.name, c.words) for c in COMMANDS))):
-        page.append(f"{title}\n", palette.primary + palette.strong.without_color)
+        if lines:
+            lines.append(text())
+        lines.append(text(title, palette.primary + palette.strong.without_color))
         for keys, words in rows:
-            page.append(f"  {keys:<32}", palette.accent)
-            page.append(f"{words}\n", palette.text)
-        page.append("\n")
-    page.rstrip()
+            explained = text(words, palette.text)
+            if width >= 2 * KEYS_WIDTH:
+                name = text(f"  {keys:<{KEYS_WIDTH}}", palette.accent)
+                lines.extend(prefixed(wrapped(explained, width - name.cell_len), name))
+            else:
+                lines.append(text(f"  {keys}", palette.accent))
+                indent = text("    ")
+                lines.extend(prefixed(wrapped(explained, width - 4), indent, indent))
+    page = text("\n").join(lines)
+    page.end = ""
     return page
 
 
@@ -102,7 +112,13 @@ class HelpScreen(ModalScreen[None]):
         self._palette = palette
 
     def compose(self) -> ComposeResult:  # noqa: D102
-        page = VerticalScroll(Static(help_text(self._palette)))
+        page = VerticalScroll(Static())
         page.border_title = "late · keys and commands"
         page.border_subtitle = "Esc closes"
         yield page
+
+    def on_resize(self) -> None:
+        """Draw the page for the present width."""
+        page = self.query_one(VerticalScroll)
+        width = page.scrollable_content_region.width or self.size.width
+        self.query_one(Static).update(help_text(self._palette, max(1, width)))
