@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from late.agent.board import PlanBoard
+from late.agent.checks import is_test
 from late.agent.intent import plain_intent
 from late.agent.loop import Finish, Move
 from late.agent.plan import PLAN_FILE
@@ -51,6 +52,29 @@ def named_paths(request: str, files: Sequence[str]) -> list[str]:
         for path in dict.fromkeys(found)
         if path not in known and ".." not in path and path != PLAN_FILE and not _is_prose(path)
     ]
+
+
+def named_files(request: str, files: Sequence[str]) -> list[str]:
+    """The files that a request says are to be changed or created; empty where it leaves that open.
+
+    A test that is named besides them is taken for the measure, unless tests are what is asked for.
+    """
+    if _WIDE.search(request):
+        return []
+    named = [path for path in files if re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", request)]
+    if not named:
+        bare = {path: path.rsplit("/", 1)[-1] for path in files}
+        unique = [path for path, name in bare.items() if list(bare.values()).count(name) == 1]
+        named = [path for path in unique if re.search(rf"(?<![\w./-]){re.escape(bare[path])}(?![\w/-])", request)]
+    named += named_paths(request, files)
+    wanted = named if _TESTS_WANTED.search(request) else [path for path in named if not is_test(path)]
+    return sorted(wanted, key=lambda path: request.find(path.rsplit("/", 1)[-1]))
+
+
+_WIDE = re.compile(
+    r"\b(?:everywhere|throughout|all (?:the )?(?:files|callers|uses|usages|places)|whole project)\b", re.I
+)
+_TESTS_WANTED = re.compile(r"\b(?:add|extend|write|create|update)\b[^.]{0,40}\btests?\b", re.I)
 
 
 def _is_prose(word: str) -> bool:
@@ -132,6 +156,7 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
     files = [path for path in files if path != PLAN_FILE]
     unread = [path for path in files if path not in seen][:MOST_CHOICES]
     looking = _reads(unread) if len(reads) < MOST_READS and unread else {}
+    focus = named_files(request, files)
     if kind == "question":
         return Legal(looking, speech=True)
     if proposals and board.approved:
@@ -140,7 +165,9 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
         return Finish("The plan was rejected; nothing was changed.")
     if looking and not seen and files:
         return Legal(looking, speech=False)
-    paths = [*(path for path in files if path in seen), *unread[:MOST_UNREAD], *named_paths(request, files)]
+    if focus:
+        return Legal({"write_implementation_plan": _plan_schema(focus)}, speech=False)
+    paths = [*(path for path in files if path in seen), *unread[:MOST_UNREAD]]
     return Legal({**looking, "write_implementation_plan": _plan_schema(paths)}, speech=False)
 
 
