@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.model import llama_server as llama_server
-from support.model import model_path as model_path
-from support.model import server_binary as server_binary
-
-pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 

@@ -14,9 +14,6 @@ import pytest
 from late.errors import ProviderError, UserError
 from late.llm.artifacts import server_path
 from late.llm.server import LlamaServer, find_server
-from support.model import llama_server as llama_server
-from support.model import model_path as model_path
-from support.model import server_binary as server_binary
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 

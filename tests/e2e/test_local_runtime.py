@@ -11,7 +11,6 @@ import pytest
 from late.errors import ContextOverflow, ProviderError, UserError
 from late.llm.local import LocalTransport, available_cores
 from late.llm.provider import Completed, Progress, Text
-from support.model import model_path as model_path  # a fixture
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 pytest.importorskip("llama_cpp", reason="the `local` extra is not installed")

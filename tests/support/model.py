@@ -1,7 +1,6 @@
 """The real small model, and a real llama-server with it, for tests marked `model`.
 
-Both come out of the user's cache; what is missing there is fetched first. A test module asks for them with
-`from support.model import llama_server, model_path`.
+Both come out of the user's cache; what is missing there is fetched first. `tests/e2e/conftest.py` offers them.
 """
 
 from __future__ import annotations
