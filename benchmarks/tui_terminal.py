@@ -94,10 +94,11 @@ def main() -> None:
     first_paint = None
     if terminal.read(10, until=b"late"):
         first_paint = time.perf_counter() - terminal.started
+    painted_cpu = terminal.cpu()
     terminal.write(b"#")
     echoed = terminal.read(10, until=b"#")
     first_key = time.perf_counter() - terminal.started
-    print(f"first paint        {first_paint:.3f} s")
+    print(f"first paint        {first_paint:.3f} s ({painted_cpu:.2f} s CPU)")
     print(f"start to first key {first_key:.3f} s{'' if echoed else ' (never echoed)'}")
     terminal.read(4, quiet=2.0)
     print(f"CPU until settled  {terminal.cpu():.2f} s")

@@ -7,7 +7,7 @@ fake waits for `decide`, publishes the answer, and goes on with the act, or with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from late.events import (
     RunFinished,
     RunStarted,
 )
+from late.tui.app import Opened
 
 if TYPE_CHECKING:
     from late.session.session import Decision
@@ -59,6 +60,8 @@ class FakeSession:
         self.decisions: list[tuple[str, Decision]] = []
         self.stopped: list[str | None] = []
         self.closed = False
+        self.suspended = False
+        self.went_on = False
         self.connects = 0
         self.refuse_decisions: UserError | None = None
         self._acts = [list(act) for act in acts]
@@ -151,6 +154,14 @@ class FakeSession:
             self._run.cancel()
             await asyncio.wait([self._run])
 
+    async def go_on(self) -> None:
+        self.interrupted = False
+        self.went_on = True
+
+    async def suspend(self) -> None:
+        self.suspended = True
+        await self.close()
+
     async def wait_idle(self) -> None:
         if self._run is not None:
             await asyncio.wait([self._run])
@@ -162,10 +173,10 @@ class FakeSession:
             await asyncio.wait([self._run])
 
 
-def opener(session: FakeSession) -> Callable[..., object]:
+def opener(session: FakeSession, warnings: tuple[str, ...] = ()) -> Callable[..., Coroutine[object, object, Opened]]:
     """What `LateApp` is given to open its session with."""
 
-    async def open_session(*, fresh: bool = False) -> FakeSession:
-        return session
+    async def open_session(*, fresh: bool = False) -> Opened:
+        return Opened(session, warnings)  # type: ignore[arg-type]
 
     return open_session

@@ -19,7 +19,7 @@ from late.events import (
     ToolCall,
     TurnStarted,
 )
-from late.tui.app import LateApp
+from late.tui.app import LateApp, Opened
 from support import scenes
 from support.fake_session import FakeSession, opener
 
@@ -110,7 +110,7 @@ async def test_an_answer_streams_in_and_stands_as_markdown() -> None:
         assert "it rounds every line before" in shown
         assert "▸ Thought for 4.0 s  Where does it round?" in shown
         assert "2.6k/32.8k" in shown
-        assert "42 t/s" in shown
+        assert "read 1,778 · write 42 t/s" in shown
     assert session.submitted == ["why is the total wrong"]
 
 
@@ -446,7 +446,7 @@ async def test_an_error_is_shown_with_what_to_do() -> None:
 
 
 async def test_a_session_that_cannot_be_opened_ends_the_program_with_the_reason() -> None:
-    async def refuse(*, fresh: bool = False) -> FakeSession:
+    async def refuse(*, fresh: bool = False) -> Opened:
         raise UserError("There is no session 7.", "late session list shows all.")
 
     app = LateApp(refuse, directory="~/sample")
@@ -483,6 +483,82 @@ async def test_many_agents_have_tabs_and_the_one_in_front_is_always_visible() ->
         await person.sees("coder-1")
         await person.press("shift+tab")
         await person.until(lambda: "coder-29" in person.screen().split("\n")[0])
+
+
+async def test_an_interrupted_run_is_taken_up_when_the_person_says_so() -> None:
+    session = FakeSession(history=[MessageDelivered(message_id="m1", text="fix it"), CALL, ASK])
+    session.interrupted = True
+    async with at_terminal(session) as person:
+        await person.sees("The last run was interrupted.")
+        assert "interrupted" in person.screen()
+        assert not session.went_on
+        await person.type("/continue")
+        await person.press("enter")
+        await person.until(lambda: session.went_on)
+
+
+async def test_leaving_while_a_decision_is_waited_for_keeps_the_question_open() -> None:
+    session = FakeSession([[TurnStarted(turn=1), CALL, ASK]])
+    async with at_terminal(session, first="go") as person:
+        await asked(person)
+        await person.press("ctrl+q", "ctrl+q")
+        await person.until(lambda: session.closed)
+    assert session.suspended
+    assert person.app.session_id == session.id
+
+
+async def test_warnings_about_the_settings_are_shown() -> None:
+    app = LateApp(opener(FakeSession(), ("config.json: `colour` is no setting",)), directory="~/sample")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await Person(app, pilot).sees("`colour` is no setting")
+
+
+async def test_what_is_selected_with_the_mouse_is_copied_without_margins_at_the_end() -> None:
+    session = FakeSession([scenes.answered("Copy these words.\n\nAnd these.")])
+    async with at_terminal(session, first="go") as person:
+        await person.sees("And these.")
+        rows = person.screen().split("\n")
+        top = next(number for number, row in enumerate(rows) if "Copy these" in row)
+        await person.pilot.mouse_down(offset=(7, top))
+        await person.pilot.hover(offset=(11, top + 2))
+        await person.pilot.mouse_up(offset=(11, top + 2))
+        await person.press("ctrl+c")
+        assert person.app.clipboard == "these words.\n\n  And these."
+
+
+async def test_a_click_opens_a_result_and_ctrl_o_opens_all() -> None:
+    session = FakeSession([scenes.planned()])
+    async with at_terminal(session, size=(100, 44), first="go") as person:
+        await person.sees("Read src/invoice.py:1-40")
+        row = next(n for n, line in enumerate(person.screen().split("\n")) if "Read src/invoice.py" in line)
+        assert "from decimal import" not in person.screen()
+        await person.pilot.click(offset=(6, row))
+        await person.sees("1 from decimal import Decimal")
+        await person.pilot.click(offset=(6, row))
+        await person.until(lambda: "from decimal import" not in person.screen())
+        await person.press("ctrl+o")
+        await person.sees("1 from decimal import Decimal")
+        assert "▾ Thought for 3.2 s" in person.screen()
+
+
+async def test_a_long_session_does_not_mount_more_than_a_short_one() -> None:
+    history = []
+    for number in range(1000):
+        history.append(MessageDelivered(message_id=f"m{number}", text=f"question {number}"))
+        history.append(AssistantMessage(text=f"# answer {number}\n\n- with\n- a list\n"))
+    async with at_terminal(FakeSession(history=history)) as person:
+        await person.sees("answer 999")
+        assert len(list(person.app.screen.walk_children())) < 30
+
+
+async def test_nothing_ticks_while_nothing_happens() -> None:
+    session = FakeSession([[TurnStarted(turn=1), CALL, ASK]])
+    async with at_terminal(session, first="go") as person:
+        await asked(person)
+        assert not person.app._clock_timer._active.is_set()
+        await person.press("y")
+        await person.sees("ready")
+        assert not person.app._clock_timer._active.is_set()
 
 
 def _paste(content: str) -> object:

@@ -8,23 +8,35 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from late.errors import UserError
+
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
     from late.config.settings import Settings
-    from late.session.session import Session
+    from late.tui.app import Opened
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Open the interface and return the exit status.
 
     Raises:
+        UserError: there is no terminal.
         LateError: the session could not be opened.
     """
-    from late.tui.app import LateApp
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("the interface needs a terminal", 'Without one: late run "what is to be done"')
 
-    app = LateApp(_Opener(arguments), directory=_shown_directory(arguments), first_message=arguments.prompt)
+    from late.tui.app import LateApp
+    from late.tui.theme import chosen_theme
+
+    app = LateApp(
+        _Opener(arguments),
+        directory=_shown_directory(arguments),
+        first_message=arguments.prompt,
+        theme=chosen_theme(os.environ),
+    )
     app.run()
     if app.failure is not None:
         raise app.failure
@@ -39,11 +51,13 @@ class _Opener:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
 
-    async def __call__(self, *, fresh: bool = False) -> Session:
+    async def __call__(self, *, fresh: bool = False) -> Opened:
         settings, directory, session_id = await asyncio.to_thread(self._prepare)
         from late.session.open import open_session
+        from late.tui.app import Opened
 
-        return open_session(settings, directory, resume=None if fresh else session_id)
+        session = open_session(settings, directory, resume=None if fresh else session_id)
+        return Opened(session, settings.warnings)
 
     def _prepare(self) -> tuple[Settings, Path, str | None]:
         importlib.import_module("late.session.open")

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from textual import on
 from textual.app import App, SuspendNotSupported
@@ -57,10 +57,17 @@ QUIET_S = 10.0
 """After so many seconds without a key the bell says that a decision is needed or that the work is done."""
 
 
+class Opened(NamedTuple):
+    """A session, and what a person should know about the settings it was opened with."""
+
+    session: Session
+    warnings: tuple[str, ...] = ()
+
+
 class Open(Protocol):
     """Opens the session of this process, or with `fresh` another new one."""
 
-    def __call__(self, *, fresh: bool = False) -> Coroutine[Any, Any, Session]: ...  # noqa: D102
+    def __call__(self, *, fresh: bool = False) -> Coroutine[Any, Any, Opened]: ...  # noqa: D102
 
 
 class LateApp(App[int]):
@@ -124,6 +131,7 @@ class LateApp(App[int]):
         self._flash_timer: Timer | None = None
         self._focus_timer: Timer | None = None
         self._seen_approvals: set[str] = set()
+        self._was_running = False
         self._came_from: str | None = None
         """Where the person was before a decision was asked for elsewhere; the view returns there by itself."""
 
@@ -192,7 +200,7 @@ class LateApp(App[int]):
 
     async def _start(self, *, fresh: bool = False) -> None:
         try:
-            session = await self._open(fresh=fresh)
+            session, warnings = await self._open(fresh=fresh)
         except LateError as error:
             self.failure = error
             self.exit(return_code=1)
@@ -210,6 +218,7 @@ class LateApp(App[int]):
         if history:
             self._welcome.facts = [Fact("directory", str(session.directory)), Fact("session", session.id or "")]
         self._welcome.changed()
+        self.state.planner.blocks.extend(NoteBlock(warning, "warning") for warning in warnings)
         if self._first_message is not None:
             message, self._first_message = self._first_message, None
             self._submit(message)
@@ -237,7 +246,7 @@ class LateApp(App[int]):
             self.state.planner.queued.pop(f"held-{number}", None)
             await session.submit(text)
         if not held and session.interrupted:
-            self._note("The last run was interrupted. Write what to do now; it goes on from where it was.")
+            self._note("The last run was interrupted. /continue goes on with it; or write what to do now.")
         self._bring_up()
 
     def _no_server(self, error: ProviderError) -> None:
@@ -310,6 +319,9 @@ class LateApp(App[int]):
             self.tabs.renew()
         self.status.renew()
         self._show_approval()
+        if self._was_running and not self.state.running:
+            self._ring()
+        self._was_running = self.state.running
         if self._clock_timer is not None:
             (self._clock_timer.resume if self.state.moving else self._clock_timer.pause)()
 
@@ -353,6 +365,8 @@ class LateApp(App[int]):
             self.action_toggle_details()
         elif name == "/new":
             self._new_session()
+        elif name == "/continue":
+            self._go_on()
         elif name == "/model":
             self._note("\n".join(f"{fact.name}: {fact.value}" for fact in self._facts()))
         else:
@@ -362,6 +376,12 @@ class LateApp(App[int]):
                 if session_id
                 else "The session gets its id with the first message."
             )
+
+    def _go_on(self) -> None:
+        if self._session is None or not self._connected or not self._session.interrupted:
+            self.flash("Nothing was interrupted.")
+            return
+        self.run_worker(self._session.go_on(), group="submit")
 
     def _new_session(self) -> None:
         if self._session is None or self._session.busy:
@@ -612,6 +632,9 @@ class LateApp(App[int]):
         if not self.state.running:
             return
         who = self.view.agent_id
+        if self.view.outcome is not None:
+            self.flash(f"{who} has ended. Tab goes to the planner.")
+            return
         if self._confirmed("escape", f"Esc again stops {who}" + ("" if who == PLANNER else " (its report says so)")):
             self._stop(who)
 
@@ -674,7 +697,7 @@ class LateApp(App[int]):
             self._leave_now()
 
     def _consequence(self) -> str:
-        return ": the work stops, `late --continue` goes on" if self.state.running else ""
+        return ": `late --continue` takes the work up again" if self.state.running else ""
 
     def _leave_now(self, status: int = 0) -> None:
         self.run_worker(self._close(status), group="leave", exclusive=True)
@@ -687,7 +710,8 @@ class LateApp(App[int]):
             self._unsubscribe = None
         if session is not None:
             self.session_id = session.id
-            await session.close()
+            # What runs is left as the log has it: a decision that was waited for is asked for again.
+            await (session.suspend() if session.busy else session.close())
         self.exit(return_code=status)
 
     session_id: str | None = None

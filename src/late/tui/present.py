@@ -28,6 +28,8 @@ from late.tui.state import AgentView, Approval, ModelView, ScreenState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+LIVE_FRAGMENTS = 200
+"""Fragments of a running tool's output that are kept; its result has the rest."""
 _FINISH_WORDS = {
     "length": "The answer was cut: it reached the limit of tokens.",
     "cancelled": "Stopped; what came until then is kept.",
@@ -119,6 +121,8 @@ class Presenter:
             self.apply(event)
         for agent in self.state.agents.values():
             agent.activity = "idle"
+        self.state.running = False
+        self.state.approvals.clear()
         self._settle("interrupted")
 
     def _agent(self, event: e.Event) -> AgentView:
@@ -386,6 +390,8 @@ class Presenter:
         tool = self._tools.get(event.call_id)
         if tool is not None:
             tool.live.append(event.text)
+            if len(tool.live) > 2 * LIVE_FRAGMENTS:
+                del tool.live[:LIVE_FRAGMENTS]
             tool.changed()
 
     def _tool_finished(self, event: e.ToolFinished) -> None:
@@ -417,7 +423,7 @@ class Presenter:
     def _settle(self, state: Any) -> None:
         """Nothing runs any more: a call without a result was interrupted."""
         for tool in self._tools.values():
-            if tool.state in {"writing", "running"}:
+            if tool.state in {"writing", "running", "waiting"}:
                 tool.state = state
                 tool.changed()
 

@@ -15,6 +15,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("/help", "keys and commands"),
     Command("/new", "leave this session as it is and start another"),
+    Command("/continue", "go on with a run that was interrupted"),
     Command("/stop", "stop all agents"),
     Command("/model", "show what serves the agents"),
     Command("/session", "show the session's id and how to come back to it"),

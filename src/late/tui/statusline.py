@@ -121,10 +121,12 @@ def _figures(state: ScreenState, view: AgentView, directory: str, palette: Palet
     model = state.model_of(view)
     speeds = text()
     if view.prompt_speed:
-        speeds.append(f"{_short(view.prompt_speed)} read", palette.muted)
+        speeds.append(f"read {_short(view.prompt_speed)}", palette.muted)
     if view.decode_speed:
         speeds.append(" · " if speeds.cell_len else "", palette.faint)
-        speeds.append(f"{_short(view.decode_speed)} t/s", palette.muted)
+        speeds.append(f"write {_short(view.decode_speed)}", palette.muted)
+    if speeds.cell_len:
+        speeds.append(" t/s", palette.muted)
     return [
         (2, speeds),
         (5, _context(view, model.context_window if model else None, palette)),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual.theme import Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DARK = Theme(
     name="late-dark",
@@ -94,6 +98,15 @@ ANSI = Theme(
 """Only the terminal's own sixteen colours, for terminals and people that bring their own scheme."""
 
 THEMES = (DARK, LIGHT, ANSI)
+
+
+def chosen_theme(environ: Mapping[str, str]) -> str:
+    """The theme's name by `LATE_THEME` (`dark`, `light` or `ansi`), else by the background that `COLORFGBG` tells."""
+    asked = f"late-{environ.get('LATE_THEME', '').lower()}"
+    if any(theme.name == asked for theme in THEMES):
+        return asked
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT.name if background in {"7", "15"} else DARK.name
 
 
 @dataclass(frozen=True, slots=True)
