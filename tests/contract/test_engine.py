@@ -7,8 +7,6 @@ import itertools
 import json
 import subprocess
 
-import pytest
-
 from late.events import (
     AgentFinished,
     AgentStarted,
@@ -24,39 +22,12 @@ from late.events import (
 )
 from late.llm.openai import encode_body
 from late.session.session import Decision
-from support.project import BROKEN, CHECK, FIXED, PLAN, Driver, drive, make_project, no, yes
+from support.project import BROKEN, CHECK, EDIT, FIXED, HAPPY, PLAN, SPAWN, Driver, drive, no, yes
 from support.scripted_server import Llama, ScriptedServer, Signal, call, calls, say, sse, text
-
-SPAWN = {"agent_type": "coder", "goal": "Do step 1.", "step": 1}
-EDIT = {"path": "cart.py", "search": BROKEN, "replace": FIXED}
-
-
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    monkeypatch.setenv("LATE_DATA_DIR", str(folder))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return folder
-
-
-@pytest.fixture
-def project(tmp_path):
-    return make_project(tmp_path / "work")
 
 
 def results(driver: Driver) -> list[tuple[str, str]]:
     return [(event.name, event.status) for event in driver.of(ToolFinished)]
-
-
-HAPPY = [
-    call("read_file", {"path": "cart.py"}),
-    call("write_implementation_plan", PLAN),
-    call("spawn_subagent", SPAWN),
-    call("target_edit", EDIT),
-    say("I multiply by the quantity now."),
-    say("The total counts the quantity; the test passes."),
-]
 
 
 async def test_a_change_goes_from_request_to_plan_to_coder_to_a_passed_check(project, data):

@@ -12,6 +12,7 @@ from late.events import ApprovalRequested, Event
 from late.session.open import open_session
 from late.session.session import Decision, Session
 from late.session.store import SessionStore
+from support.scripted_server import call, say
 
 CART = {
     "cart.py": (
@@ -44,6 +45,19 @@ PLAN: dict[str, Any] = {
     "summary": "The total ignores it.",
     "steps": [{"title": "Multiply", "files": ["cart.py"], "instruction": "Multiply by the quantity.", "verify": CHECK}],
 }
+
+
+SPAWN = {"agent_type": "coder", "goal": "Do step 1.", "step": 1}
+EDIT = {"path": "cart.py", "search": BROKEN, "replace": FIXED}
+HAPPY = [
+    call("read_file", {"path": "cart.py"}),
+    call("write_implementation_plan", PLAN),
+    call("spawn_subagent", SPAWN),
+    call("target_edit", EDIT),
+    say("I multiply by the quantity now."),
+    say("The total counts the quantity; the test passes."),
+]
+"""A model that does everything right."""
 
 
 def make_project(root: Path, files: Mapping[str, str] = CART, *, git: bool = True) -> Path:

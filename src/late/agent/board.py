@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from late.agent.plan import StepState
-from late.events import Event, Outcome, Plan, PlanDecided, PlanStep, PlanWritten, StepFinished, StepStarted
+from late.events import Event, Outcome, Plan, PlanDecided, PlanStep, PlanWritten, StepFinished, StepStarted, StepUndone
 
-_STATE_OF: dict[Outcome, StepState] = {"done": "done", "unverified": "unverified", "cancelled": "pending"}
+_STATE_OF: dict[Outcome, StepState] = {"done": "done", "unverified": "unverified", "cancelled": "cancelled"}
 
 
 class PlanBoard:
@@ -18,6 +18,8 @@ class PlanBoard:
         self.outcomes: dict[int, StepFinished] = {}
         self.tries: dict[int, int] = {}
         """Coders that took up a step."""
+        self.coders: set[str] = set()
+        """Those that worked on this plan."""
         self.proposed: dict[str, PlanWritten] = {}
         """Plans laid before the person, by the call that wrote them."""
 
@@ -32,12 +34,18 @@ class PlanBoard:
                 self.states = dict.fromkeys(range(1, len(event.plan.steps) + 1), "pending")
                 self.outcomes = {}
                 self.tries = {}
+                self.coders = set()
             case StepStarted():
                 self.states[event.step] = "running"
+                self.coders.add(event.coder_id)
                 self.tries[event.step] = self.tries.get(event.step, 0) + 1
             case StepFinished():
                 self.states[event.step] = _STATE_OF.get(event.outcome, "failed")
                 self.outcomes[event.step] = event
+            case StepUndone() if event.restored and self.coders.intersection(event.coder_ids):
+                self.states[event.step] = "pending"
+                self.outcomes.pop(event.step, None)
+                self.tries.pop(event.step, None)
             case _:
                 pass
 

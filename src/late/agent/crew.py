@@ -19,6 +19,7 @@ from late.tools.base import Review, Tool
 from late.tools.registry import Registry
 from late.tools.runner import Approver, ToolRunner
 from late.workspace.files import FileChange, ReadStamps
+from late.workspace.snapshots import Snapshots
 from late.workspace.workspace import Workspace
 
 CHARS_PER_TOKEN = 3.3
@@ -62,6 +63,9 @@ class Crew:
     """A role by name, in the form for models that are led or in the full one."""
     toolbox: Callable[[str], Tool | None]
     """A tool by name; `None` where a setting switched it off."""
+    snapshots: Snapshots | None = None
+    session_id: Callable[[], str] = lambda: ""
+    """For the names of snapshots; known once the first event is stored."""
     board: PlanBoard = field(default_factory=PlanBoard)
     records: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])
     """Agents of earlier processes, from the log."""

@@ -172,6 +172,8 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
 
 
 def _carry_out(board: PlanBoard) -> Move:
+    if board.in_state("cancelled"):
+        return Finish(f"I stopped where you stopped me.\n{board.summary()}")
     failed = board.in_state("failed")
     if any(board.tries.get(number, 0) >= MOST_CODERS for number in failed):
         return Finish(f"I stopped at a step that failed.\n{board.summary()}")

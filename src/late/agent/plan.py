@@ -30,8 +30,15 @@ from late.events import Plan, PlanStep
 
 PLAN_FILE = "implementation_plan.md"
 
-StepState = Literal["pending", "running", "done", "unverified", "failed"]
-_MARKS: dict[StepState, str] = {"pending": " ", "running": " ", "done": "x", "unverified": "?", "failed": "!"}
+StepState = Literal["pending", "running", "done", "unverified", "failed", "cancelled"]
+_MARKS: dict[StepState, str] = {
+    "pending": " ",
+    "running": " ",
+    "done": "x",
+    "unverified": "?",
+    "failed": "!",
+    "cancelled": " ",
+}
 
 _STEPS_HEADING = "## Steps"
 _STEP = re.compile(r"^[-*] \[(.)\] (?:\d+\. ?)?(.*)$")

@@ -24,15 +24,17 @@ from late.agent.crew import CHARS_PER_TOKEN, Crew
 from late.agent.desk import Desk
 from late.agent.loop import Agent, Move, TurnsEnd, run_turn, run_turns
 from late.agent.moves import choose_symbol_move, chosen_symbol, code_move, region_of, symbol_choices
-from late.errors import ToolError
+from late.errors import LateError, ToolError
 from late.events import (
     AgentFinished,
     CheckFinished,
     CheckResult,
+    ErrorRaised,
     Event,
     FileChanged,
     Outcome,
     PlanStep,
+    SnapshotTaken,
     StepFinished,
     StepStarted,
     ToolOutput,
@@ -45,6 +47,7 @@ from late.tools.spawn_subagent import Args
 from late.workspace.files import FileChange, TextFile
 from late.workspace.outline import find_symbol
 from late.workspace.review import review_edit
+from late.workspace.snapshots import Snapshot
 
 T = TypeVar("T")
 
@@ -88,6 +91,8 @@ class Subagents:
         """Why the last coder of a step failed, for the next one."""
         self._cancelled: dict[str, ToolResult] = {}
         """Reports of agents that were stopped."""
+        self._told: set[str] = set()
+        """Why no snapshot could be taken."""
 
     async def spawn(self, args: Args, context: ToolContext) -> ToolResult:
         """Run a subagent to its end. An unfinished one of the same call (from a log) is taken up again.
@@ -120,7 +125,7 @@ class Subagents:
                 "No plan is approved, so no coder may start.",
                 "Call write_implementation_plan first and wait for the decision.",
             )
-        free = board.in_state("pending", "running", "failed")
+        free = board.in_state("pending", "running", "failed", "cancelled")
         if args.step is None:
             if not free:
                 raise ToolError("All steps of the approved plan are done.", "A new change needs a new plan.")
@@ -159,6 +164,7 @@ class Subagents:
         step = crew.board.step(number)
         record = _Record()
         resumed = agent_id in crew.records
+        snapshot = None if resumed else await self._snapshot(number, agent_id)
         agent = crew.make_agent(
             agent_id,
             crew.role("coder", info.weak),
@@ -179,6 +185,8 @@ class Subagents:
         agent.emit = agent.runner.emit = emit
         if not resumed:
             crew.emit(StepStarted(agent_id=agent_id, step=number, title=step.title, coder_id=agent_id))
+            if snapshot is not None:
+                crew.emit(SnapshotTaken(agent_id=agent_id, step=number, commit=snapshot.commit, ref=snapshot.ref))
             assert crew.board.plan is not None
             if not info.weak:
                 brief = coder_brief(crew.request, crew.board.plan, number, args.goal)
@@ -190,6 +198,24 @@ class Subagents:
         else:
             outcome, words = await self._attempts(agent, step, number, record, cancelled)
         return self._end(agent, number, step, outcome, words, record)
+
+    async def _snapshot(self, number: int, agent_id: str) -> Snapshot | None:
+        """Record the files before a step. What prevents it is told once and does not stop the work."""
+        snapshots = self._crew.snapshots
+        if snapshots is None:
+            return None
+        name = f"{self._crew.session_id()}/step-{number}-{agent_id}"
+        try:
+            taken = await snapshots.take(name, include=self._crew.board.step(number).files)
+            problem = "" if taken else "git was not found"
+            hint = "Install git, or put it on PATH."
+        except LateError as error:
+            taken, problem, hint = None, str(error), error.hint
+        if problem and problem not in self._told:
+            self._told.add(problem)
+            message = f"The files could not be recorded before step {number}, which cannot be undone: {problem}"
+            self._crew.emit(ErrorRaised(agent_id=agent_id, message=message, hint=hint))
+        return taken
 
     async def _attempts(
         self, agent: Agent, step: PlanStep, number: int, record: _Record, cancelled: Callable[[], None]
