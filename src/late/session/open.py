@@ -34,6 +34,7 @@ from late.tools.target_edit import TargetEdit
 from late.tools.write_file import WriteFile
 from late.tools.write_implementation_plan import WriteImplementationPlan
 from late.workspace.process import clean_environment
+from late.workspace.snapshots import Snapshots
 from late.workspace.workspace import Workspace
 
 Who = Literal["main", "subagent"]
@@ -73,6 +74,8 @@ def open_session(
         log_dir=data_dir() / "output",
         environment=clean_environment(os.environ),
         role=partial(_role, settings, workspace.root),
+        snapshots=Snapshots(workspace.root, data_dir() / "snapshots"),
+        session_id=lambda: session.id or "",
         toolbox=lambda name: tools.get(name),  # noqa: PLW0108 -- the tools need the crew and come after it
     )
     desk = Desk(crew)
@@ -94,7 +97,7 @@ def _tools(settings: Settings, desk: Desk, subagents: Subagents) -> dict[str, To
         ClassifyRequest(),
     ]
     if settings.enable_bash:
-        tools.append(Bash())
+        tools.append(Bash(int(settings.bash_timeout_s)))
     if settings.enable_subagents:
         tools.append(SpawnSubagent(subagents))
     return {tool.name: tool for tool in tools}

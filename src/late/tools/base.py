@@ -56,6 +56,8 @@ class ToolContext:
     """The most characters that a result may have: a share of the served context window."""
     output: Callable[[str], None]
     """Shows output while the tool runs; transient."""
+    only_reads: bool = False
+    """The policy let the call pass because it changes nothing; commands then run without the repository's hooks."""
     review: Review | None = None
     """Called by tools that write, before they write."""
 

@@ -32,7 +32,7 @@ class Args(ToolArgs):
 
     command: str
     cwd: str = "."
-    timeout: int = Field(_DEFAULT_TIMEOUT_S, description="seconds")
+    timeout: int | None = Field(None, description="seconds")
 
 
 class Bash:
@@ -44,6 +44,10 @@ class Bash:
     )
     Args: ClassVar[type[ToolArgs]] = Args
     effect: ClassVar[Effect] = "execute"
+
+    def __init__(self, timeout_s: int = _DEFAULT_TIMEOUT_S) -> None:
+        """`timeout_s`: the limit of calls that name none."""
+        self._timeout_s = timeout_s
 
     def label(self, args: Args) -> str:
         """The command on one line."""
@@ -65,12 +69,12 @@ class Bash:
         if not args.command.strip():
             raise ToolError("`command` is empty", "Give the command to run.")
         cwd = _folder(args, context)
-        timeout_s = min(max(args.timeout, 1), _MAX_TIMEOUT_S)
+        timeout_s = min(max(args.timeout or self._timeout_s, 1), _MAX_TIMEOUT_S)
         result = await run_command(
             args.command,
             cwd=cwd,
             timeout_s=timeout_s,
-            env=clean_environment(os.environ),
+            env=clean_environment(os.environ, read_only=context.only_reads),
             output=context.output,
             log_file=_log_file(context.call_id),
             cap_chars=max(context.cap_chars - _HEAD_ROOM, context.cap_chars // 2),

@@ -113,6 +113,7 @@ class ToolRunner:
                 agent_id=self.agent_id, call_id=call.id, tier=verdict.tier, reason=verdict.reason, rule=verdict.rule
             )
         )
+        context.only_reads = verdict.tier == "auto"
         if verdict.tier == "never":
             return "refused", ToolResult(f"Refused: {verdict.reason}. {verdict.teaching}".strip())
         preview = tool.preview(args, context)
