@@ -30,6 +30,7 @@ examples:
   late run "fix the failing test"       without the interface; stops where a person is needed
   late run --approve all --json -       read the task from stdin, print one event a line
   late session list                     what was done in this folder
+  late undo                             take back what the last step changed
 
 environment:
   OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL
@@ -52,6 +53,14 @@ examples:
   late session list --all
   late session show 20260929-101500 --json
 An id may be shortened to a beginning that only one session has, or to its last part.
+"""
+_UNDO_EXAMPLES = """\
+examples:
+  late undo                  the last step of the newest session of this folder
+  late undo --step 2         another step of it
+  late undo 3f2a --list      the steps of a session that can be undone
+
+exit status: 0 all files were put back, 1 some were left alone
 """
 _WORKTREE_EXAMPLES = """\
 examples:
@@ -95,6 +104,10 @@ def _dispatch(arguments: argparse.Namespace) -> int:
             from late.commands import session
 
             return session.run(arguments)
+        case "undo":
+            from late.commands import undo
+
+            return undo.run(arguments)
         case "worktree":
             from late.commands import worktree
 
@@ -141,6 +154,7 @@ def _grammar() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
     _add_session(commands)
+    _add_undo(commands)
     _add_worktree(commands)
     return top
 
@@ -266,6 +280,23 @@ def _add_session(commands: _Commands) -> None:
     delete.add_argument("id", metavar="ID")
     for word in (listing, show, load, delete):
         _add_common(word)
+
+
+def _add_undo(commands: _Commands) -> None:
+    undo = commands.add_parser(
+        "undo",
+        help="take back what a step changed",
+        description="Put the files of a step back as they were before it. What was changed since is left alone.",
+        epilog=_UNDO_EXAMPLES,
+    )
+    undo.add_argument("resume", metavar="SESSION", nargs="?", help="default: the newest session of this folder")
+    which = undo.add_mutually_exclusive_group()
+    which.add_argument(
+        "--step", metavar="N", type=_positive, help="this step; default: the last one that changed something"
+    )
+    which.add_argument("--list", action="store_true", help="the steps that can be undone, the newest last")
+    _add_common(undo)
+    undo.set_defaults(command="undo")
 
 
 def _add_worktree(commands: _Commands) -> None:

@@ -343,6 +343,24 @@ class StepFinished(Event):
     check: CheckResult | None = None
 
 
+class RefusedFile(_Value):
+    """A file that an undo left alone."""
+
+    path: str
+    why: str
+
+
+class StepUndone(Event):
+    """A person took a step back: its files are as they were before it, but for those that were refused."""
+
+    type: Literal["step_undone"] = "step_undone"
+    step: int
+    coder_ids: tuple[str, ...]
+    """The coders that had done the step; they say which plan's step it was."""
+    restored: tuple[str, ...]
+    refused: tuple[RefusedFile, ...] = ()
+
+
 class ErrorRaised(Event):
     """Something went wrong that a person should know: what happened, to what, what to do next."""
 
@@ -444,6 +462,7 @@ STORED = (
     | StepStarted
     | CheckFinished
     | StepFinished
+    | StepUndone
     | ErrorRaised
     | RequestRetried
 )

@@ -22,6 +22,7 @@ from late.events import (
     RunFinished,
     StepFinished,
     StepStarted,
+    StepUndone,
     ToolFinished,
     ToolStarted,
     UnknownEvent,
@@ -85,6 +86,10 @@ def _block(event: Event) -> str:  # noqa: C901 -- a table of one line a type
             return f"check `{event.check.command}`: {status}"
         case StepFinished():
             return f"step {event.step}: {event.outcome}"
+        case StepUndone():
+            lines = [f"  put back {path}" for path in event.restored]
+            lines += [f"  left alone {file.path}: {file.why}" for file in event.refused]
+            return "\n".join([f"step {event.step}: undone", *lines])
         case RunFinished() if event.reason != "done" or event.message:
             return f"{event.reason}: {event.message}" if event.message else event.reason
         case ErrorRaised():
