@@ -22,7 +22,7 @@ from late.events import (
     RunFinished,
     RunStarted,
 )
-from late.tui.app import Opened
+from late.tui.link import Opened
 
 if TYPE_CHECKING:
     from late.session.session import Decision

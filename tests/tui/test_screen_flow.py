@@ -19,7 +19,8 @@ from late.events import (
     ToolCall,
     TurnStarted,
 )
-from late.tui.app import LateApp, Opened
+from late.tui.app import LateApp
+from late.tui.link import Opened
 from support import scenes
 from support.fake_session import FakeSession, opener
 
@@ -504,7 +505,7 @@ async def test_leaving_while_a_decision_is_waited_for_keeps_the_question_open() 
         await person.press("ctrl+q", "ctrl+q")
         await person.until(lambda: session.closed)
     assert session.suspended
-    assert person.app.session_id == session.id
+    assert person.app.link.session_id == session.id
 
 
 async def test_warnings_about_the_settings_are_shown() -> None:

@@ -28,7 +28,7 @@ PREFILL: list[Event] = [
 
 @pytest.fixture
 def shot(snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
-    monkeypatch.setattr("late.tui.app.__version__", "1.2.3")
+    monkeypatch.setattr("late.tui.link.__version__", "1.2.3")
 
     def take(
         session: FakeSession,

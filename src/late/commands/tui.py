@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from late.config.settings import Settings
-    from late.tui.app import Opened
+    from late.tui.link import Opened
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     app.run()
     if app.failure is not None:
         raise app.failure
-    if app.session_id is not None:
-        sys.stdout.write(f"Session {app.session_id} is kept: late --continue goes on with it.\n")
+    if app.link.session_id is not None:
+        sys.stdout.write(f"Session {app.link.session_id} is kept: late --continue goes on with it.\n")
     return app.return_code or 0
 
 
@@ -54,7 +54,7 @@ class _Opener:
     async def __call__(self, *, fresh: bool = False) -> Opened:
         settings, directory, session_id = await asyncio.to_thread(self._prepare)
         from late.session.open import open_session
-        from late.tui.app import Opened
+        from late.tui.link import Opened
 
         session = open_session(settings, directory, resume=None if fresh else session_id)
         return Opened(session, settings.warnings)
