@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 from late.commands.options import directory_of, open_store
 from late.commands.transcript import transcript, visible
+from late.errors import LateError
 from late.session.store import SessionStore, SessionSummary
 
 
@@ -68,7 +70,23 @@ def _delete(store: SessionStore, arguments: argparse.Namespace) -> None:
     session_id = store.resolve(arguments.id)
     summary = store.summary(session_id)
     store.delete(session_id)
+    _forget_snapshots(session_id, summary.directory)
     print(f"deleted {_line(summary, with_directory=True)}")
+
+
+def _forget_snapshots(session_id: str, directory: Path) -> None:
+    """Without their references, git removes them in time. A folder that is gone took its own along."""
+    if not directory.is_dir():
+        return
+    import asyncio
+
+    from late.config.paths import data_dir
+    from late.workspace.snapshots import Snapshots
+
+    try:
+        asyncio.run(Snapshots(directory, data_dir() / "snapshots").forget(session_id))
+    except LateError as error:
+        print(f"late: the session's snapshots in {directory} could not be removed: {error}", file=sys.stderr)
 
 
 def _line(session: SessionSummary, *, with_directory: bool) -> str:
