@@ -48,13 +48,13 @@ AROUND: list[Callable[[str, str], str]] = [
     lambda line, other: f"until {line}; do {other}; done",
     lambda line, other: f"case x in a) {other};; *) {line};; esac",
     lambda line, other: f"! {line}",
-    lambda line, other: f"echo $({line})",
-    lambda line, other: f'echo "a $({other}; {line}) b"',
-    lambda line, other: f"cat <({line})",
-    lambda line, other: f"x=$({line})",
-    lambda line, other: f'[ -n "$({line})" ] && {other}',
+    lambda line, other: f"echo $( {line} )",
+    lambda line, other: f'echo "a $({other}; {line} ) b"',
+    lambda line, other: f"cat <( {line} )",
+    lambda line, other: f"x=$( {line} )",
+    lambda line, other: f'[ -n "$( {line} )" ] && {other}',
     lambda line, other: f"f() {{ {line}; }}; f",
-    lambda line, other: f"cat <<EOF\n$({line})\nEOF",
+    lambda line, other: f"cat <<EOF\n$( {line} )\nEOF",
     lambda line, other: f"bash -c {shlex.quote(line)}",
     lambda line, other: f"sh -c {shlex.quote(f'{other}; {line}')}",
     lambda line, other: f"eval {shlex.quote(line)}",
@@ -62,7 +62,7 @@ AROUND: list[Callable[[str, str], str]] = [
 BEFORE = [
     "env", "command", "exec", "nohup", "nice", "nice -n 5", "time", "timeout 5", "timeout -s KILL 5", "stdbuf -o0",
     "env -i", "env LC_ALL=C", "sudo", "sudo -u root", "setsid", "ionice -c3", "xargs", "xargs -n1", "command env nice",
-    "LC_ALL=C", "\\command", "/usr/bin/env",
+    "\\command", "/usr/bin/env",
 ]  # fmt: skip
 
 
@@ -93,16 +93,23 @@ def test_no_structure_around_a_command_makes_its_verdict_laxer(
     wrapped = line
     for wrap in wraps:
         wrapped = wrap(wrapped, other)
+    if parse(wrapped).problems:  # e.g. a heredoc's end with something behind it: no shell runs that
+        assert bench.run(wrapped).tier != "auto", wrapped
+        return
     assert _strictness(bench, wrapped) >= _strictness(bench, line), wrapped
 
 
 @_SETTINGS
-@given(words=st.sampled_from(WORDS), before=st.lists(st.sampled_from(BEFORE), min_size=1, max_size=3))
+@given(
+    words=st.sampled_from(WORDS),
+    before=st.lists(st.sampled_from(BEFORE), min_size=1, max_size=3),
+    prefix=st.sampled_from(["", "LC_ALL=C", "FOO=1", ">/dev/null"]),
+)
 def test_no_program_in_front_of_a_command_makes_its_verdict_laxer(
-    bench: Bench, words: list[str], before: list[str]
+    bench: Bench, words: list[str], before: list[str], prefix: str
 ) -> None:
     line = shlex.join(words)
-    wrapped = f"{' '.join(before)} {line}"
+    wrapped = f"{prefix} {' '.join(before)} {line}"
     assert _strictness(bench, wrapped) >= _strictness(bench, line), wrapped
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from late.policy.expand import Argument, Scope, Unknown
 from late.policy.judging import Call, Prefix, Scripts
 from late.policy.paths import FREE_DEVICES, Place, Places, secret_name
 from late.policy.table import Role, lookup
-from late.policy.verdicts import ONCE, Verdict, never, secret_verdict
+from late.policy.verdicts import ONCE, Verdict, never, outside_verdict, secret_verdict
 
 REMEMBERED: Final[tuple[ApprovalScope, ...]] = ("once", "session", "project")
 SYSTEM_FOLDERS: Final = frozenset(
@@ -26,6 +27,8 @@ SYSTEM_FOLDERS: Final = frozenset(
 """Where a program of a known name is what its name says."""
 MAX_LOOKED_AT: Final = 4000
 """Entries of a folder that are looked at for secrets before it is read as a whole."""
+MAX_WRAPPERS: Final = 32
+"""Programs that run each other in one command."""
 _SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".mypy_cache"})
 _ONLY_A_RUN: Final = "only a run can tell"
 
@@ -36,9 +39,19 @@ class Commands:
     def __init__(self, places: Places, scripts: Scripts) -> None:
         self.places = places
         self.scripts = scripts
+        self._depth = 0
 
     def judge(self, arguments: list[Argument], prefix: Prefix, scope: Scope) -> list[Verdict]:
         """All that a command gives reason to say. An empty list means that it only reads what may be read."""
+        if self._depth >= MAX_WRAPPERS:
+            return [Verdict("ask", "the command runs too many programs through each other", "shell.too-long")]
+        self._depth += 1
+        try:
+            return self._judge(arguments, prefix, scope)
+        finally:
+            self._depth -= 1
+
+    def _judge(self, arguments: list[Argument], prefix: Prefix, scope: Scope) -> list[Verdict]:
         program = arguments[0]
         if program.value is None or program.from_pattern:
             return [
@@ -87,9 +100,7 @@ class Commands:
         """Judge a command that only reads if all of its options are harmless."""
         spec = call.spec
         findings = [*self._open_ended(call, parsed), *self._oddities(call, parsed)]
-        for option in parsed.options:
-            for value in option.values:
-                findings += self.check(value, option.flag.role, call.scope)
+        findings += self.values(call, parsed)
         findings += self._operands(call, parsed)
         if spec.needs and not parsed.has(spec.needs):
             findings.append(self.ask(call, spec.does or "changes something", "shell.changes"))
@@ -99,9 +110,18 @@ class Commands:
             )
         if spec.listing and parsed.operands and not parsed.has(spec.listing):
             findings.append(self.ask(call, "makes or changes something when it is given a name", "shell.writes"))
-        if spec.recursive and parsed.has(spec.recursive):
+        if spec.recursive and (parsed.has(spec.recursive) or spec.special == "rg"):
             findings += self._recursive(call, parsed)
         return findings
+
+    def values(self, call: Call, parsed: Parsed) -> list[Verdict]:
+        """What a command learns from the values of its harmless options."""
+        return [
+            finding
+            for option in parsed.options
+            for value in option.values
+            for finding in self.check(value, option.flag.role, call.scope)
+        ]
 
     def _open_ended(self, call: Call, parsed: Parsed) -> list[Verdict]:
         unsure = [argument for argument in call.arguments[1:] if argument.value is None and argument.many]
@@ -144,19 +164,17 @@ class Commands:
         globs = _values(parsed, {"-g", "--glob", "--iglob"})
         excluded = _values(parsed, {"--exclude"}) + [glob[1:] for glob in globs if glob.startswith("!")]
         only = _values(parsed, {"--include"}) + [glob for glob in globs if not glob.startswith("!")]
-        given = parsed.operands[0 if parsed.has(call.spec.first_from) else 1 :]
-        folders = [operand.value for operand in given if operand.value is not None] or ["."]
+        all_files = parsed.has(call.spec.recursive)
+        start = 0 if parsed.has(call.spec.first_from) or call.spec.operands == ("content",) else 1
+        folders = [operand.value for operand in parsed.operands[start:] if operand.value is not None] or ["."]
         for folder in folders:
-            found = secret_below(self.places.look(folder, call.scope.cwd).real, excluded, only)
+            place = self.places.look(folder, call.scope.cwd)
+            found = secret_below(place.real, excluded, only, all_files=all_files)
+            if not found and place.real.is_dir() and self.places.hides_files:
+                found = "what .llmignore hides"
             if found:
-                return [
-                    Verdict(
-                        "ask",
-                        f"`{call.name}` would also read {found}",
-                        "shell.recursive-secret",
-                        "Use the search tool, or name the folder or the files.",
-                    )
-                ]
+                teaching = "Use the search tool, or name the files."
+                return [Verdict("ask", f"`{call.name}` would also read {found}", "shell.recursive-secret", teaching)]
         return []
 
     def check(self, argument: Argument, role: Role, scope: Scope) -> list[Verdict]:
@@ -201,11 +219,7 @@ class Commands:
             return [secret_verdict(path, place.secret)]
         if place.kind == "inside" or str(place.real) in FREE_DEVICES:
             return []
-        return [
-            Verdict(
-                "ask", f"{self.places.shown(place)} lies outside of the project", "path.outside", "Stay inside of it."
-            )
-        ]
+        return [outside_verdict(self.places.shown(place), str(place.real))]
 
     def _check_revision(self, text: str, scope: Scope) -> list[Verdict]:
         findings: list[Verdict] = []
@@ -306,7 +320,7 @@ class Commands:
         spec = call.spec
         parsed = split_arguments(call.arguments[1:], spec, stop_at_operand=True)
         own, inner = parsed.operands[: spec.wraps], parsed.operands[spec.wraps :]
-        findings = [*self._oddities(call, Parsed(oddities=parsed.oddities))]
+        findings = [*self._oddities(call, Parsed(oddities=parsed.oddities)), *self.values(call, parsed)]
         if any(argument.value is None for argument in own):
             findings.append(Verdict("ask", f"{_ONLY_A_RUN} what `{call.name}` runs", "shell.hidden-command"))
         judged = self.judge(inner, call.prefix, call.scope) if inner else []
@@ -369,16 +383,14 @@ def remembered(
     return f"run in {scope.cwd}: {pattern}{open_end}", f"{pattern}{open_end}"
 
 
-def secret_below(folder: Path, excluded: list[str], only: list[str]) -> str:
-    """The first secret that reading a whole folder would show, or what keeps late from knowing; empty for none."""
-    from fnmatch import fnmatchcase
+def secret_below(folder: Path, excluded: list[str], only: list[str], *, all_files: bool) -> str:
+    """The first secret that reading a whole folder would show, or what keeps late from knowing; empty for none.
 
-    looked = 0
-    for name in _walk(folder):
-        looked += 1
+    Without `all_files`, the program leaves out what begins with a dot and what `.gitignore` names.
+    """
+    for looked, base in enumerate(_walk(folder, all_files=all_files)):
         if looked > MAX_LOOKED_AT:
-            return "a folder of so many files that late does not look for secrets in it"
-        base = os.path.basename(name)  # noqa: PTH119 — thousands of names
+            return "so many files that late does not look for secrets in them" if all_files else ""
         if not secret_name(base) or any(fnmatchcase(base, pattern) for pattern in excluded):
             continue
         if not only or any(fnmatchcase(base, pattern) for pattern in only):
@@ -391,12 +403,12 @@ def _values(parsed: Parsed, names: set[str]) -> list[str]:
     return [value for value in given if value]
 
 
-def _walk(folder: Path) -> Iterator[str]:
+def _walk(folder: Path, *, all_files: bool) -> Iterator[str]:
     if not folder.is_dir():
         return
     for _, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
-        yield from files
+        folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS and (all_files or name[0] != ".")]
+        yield from (name for name in files if all_files or name[0] != ".")
 
 
 def _candidates(argument: Argument) -> list[str]:

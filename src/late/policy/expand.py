@@ -17,6 +17,7 @@ from late.policy.words import Arithmetic, Part, Substitution, Text, Unreadable, 
 
 MAX_WORDS: Final = 512
 """That one word may become. More are not looked through."""
+MAX_BRACES: Final = 32
 MAX_PATTERN_FOLDERS: Final = 2
 """Of wildcards in the folders of a path: each of them multiplies what has to be listed."""
 
@@ -347,6 +348,8 @@ def _atoms(parts: tuple[Part, ...]) -> list[_Atom]:
 def _braces(atoms: list[_Atom]) -> list[list[Part]]:
     if "{" not in atoms:
         return [_joined(atoms)]
+    if atoms.count("{") > MAX_BRACES:
+        raise Unreadable("too many braces")
     variants = _alternatives(atoms)
     if len(variants) == 1 and "," in atoms and "}" in atoms:
         raise Unreadable("braces of an unusual form")

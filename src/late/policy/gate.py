@@ -10,14 +10,13 @@ from late.events import Scope
 from late.policy.approvals import Approvals
 from late.policy.line import CommandLines
 from late.policy.paths import Places, Workspace
-from late.policy.verdicts import Verdict, secret_verdict, strictest
+from late.policy.verdicts import Verdict, outside_verdict, secret_verdict, strictest
 
 __all__ = ["Policy", "Question", "Verdict"]
 
 NOT_AVAILABLE = "not available"
 _PLANNER = "Say what has to change with write_implementation_plan; once it is approved, a coder does it."
 _RESEARCHER = "You only read. Report what has to change, and where."
-_READ_SCOPES: tuple[Scope, ...] = ("once", "session", "project")
 _WRITE_SCOPES: tuple[Scope, ...] = ("once", "session")
 
 
@@ -71,11 +70,11 @@ class Policy:
         )
 
     def _read(self, question: Question) -> Verdict:
-        return strictest(filter(None, [self._read_path(path, question.role) for path in question.paths])) or Verdict(
+        return strictest(filter(None, [self._read_path(path) for path in question.paths])) or Verdict(
             "auto", "it reads inside of the project", "path.inside"
         )
 
-    def _read_path(self, path: str, role: str) -> Verdict | None:
+    def _read_path(self, path: str) -> Verdict | None:
         place = self._places.look(path)
         if place.hidden:
             return Verdict("never", f"{path} is {NOT_AVAILABLE}", "path.hidden", "Go on without it.")
@@ -83,16 +82,7 @@ class Policy:
             return secret_verdict(path, place.secret)
         if place.kind == "inside" or str(place.real) == "/dev/null":
             return None
-        shown = self._places.shown(place)
-        return Verdict(
-            "ask",
-            f"{shown} lies outside of the project",
-            "path.outside",
-            "Stay inside of the project, or say why you need it." if role == "coder" else "Stay inside of the project.",
-            pattern=f"read {shown}",
-            key=f"read {place.real}",
-            scopes=_READ_SCOPES,
-        )
+        return outside_verdict(self._places.shown(place), str(place.real))
 
     def _write(self, question: Question) -> Verdict:
         if question.role != "coder":
@@ -148,7 +138,7 @@ class Policy:
         )
 
     def _read_cwd(self, question: Question) -> Verdict | None:
-        return self._read_path(question.cwd, question.role) if question.cwd else None
+        return self._read_path(question.cwd) if question.cwd else None
 
     def _command(self, question: Question) -> Verdict | None:
         if question.command is None or not question.command.strip():

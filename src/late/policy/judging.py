@@ -73,6 +73,10 @@ class Judge(Protocol):
         """What a command learns from one argument."""
         ...
 
+    def values(self, call: Call, parsed: Parsed) -> list[Verdict]:
+        """What a command learns from the values of its harmless options."""
+        ...
+
     def written(self, argument: Argument, scope: Scope) -> list[Verdict]:
         """A file that a command writes to: what lies in a forbidden place is refused."""
         ...

@@ -10,7 +10,7 @@ _AWK_ACTS: Final = re.compile(
     r"\b(system|getline|close|fflush|ENVIRON|PROCINFO|ARGV|ARGC|SYMTAB|FUNCTAB|extension|printf?\s*>|function|func)\b|@"
 )
 _JQ_ACTS: Final = re.compile(
-    r"\$ENV\b|\benv\b|\binput_filename\b|\bimport\b|\binclude\b|\b(debug|stderr|halt_error)\b|\$__prog"
+    r"\$ENV\b|\benv\b|\binput_filename\b|\bimport\b|\bmodulemeta\b|\binclude\b|\b(debug|stderr|halt_error)\b|\$__prog"
 )
 _SED_FLAGS: Final = frozenset("gpIiMm0123456789")
 _SED_PLAIN: Final = frozenset("pPdDnNhHgGxl=")

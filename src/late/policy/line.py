@@ -42,7 +42,7 @@ from late.policy.shell import (
 from late.policy.verdicts import ONCE, SCOPES, Verdict, strictest
 from late.policy.words import Assignment, Word
 
-MAX_COMMANDS: Final = 600
+MAX_COMMANDS: Final = 1500
 """That are judged in one line, counted again for each value of a loop. What has more is asked about, and still judged
 for what must not run as far as this goes."""
 MAX_NESTED_SCRIPTS: Final = 12
@@ -118,6 +118,9 @@ class _Line:
         return [Verdict("ask", f"the command has {script.problems[0]}", "shell.unreadable"), *findings]
 
     def _node(self, node: Node, scope: Scope) -> list[Verdict]:
+        self._left -= 1
+        if self._left < 0:
+            return [Verdict("ask", "the command is too long to be looked through", "shell.too-long")]
         match node:
             case Command():
                 return self._command(node, scope)
@@ -139,7 +142,7 @@ class _Line:
         match node:
             case Either():
                 findings = self._node(node.first, scope)
-                return findings + self._branch(node.second, scope)
+                return findings + [finding for rest in node.rest for finding in self._branch(rest, scope)]
             case Pipeline():
                 return [finding for item in node.items for finding in self._node(item, scope.copy())]
             case Subshell():
@@ -180,7 +183,7 @@ class _Line:
         _forget(node.body, scope)
         before = scope.copy()
         for value in dict.fromkeys(values):
-            if self._left <= 0:
+            if self._left < 0:
                 break
             scope.values[node.name] = value
             findings += self._branch(node.body, scope)
@@ -188,9 +191,6 @@ class _Line:
         return findings
 
     def _command(self, command: Command, scope: Scope) -> list[Verdict]:
-        self._left -= 1
-        if self._left < 0:
-            return [Verdict("ask", "the command is too long to be looked through", "shell.too-long")]
         findings = self._redirects(command.redirects, scope)
         for word in [assignment.value for assignment in command.assignments] + list(command.words):
             findings += self._word(word, scope)
@@ -243,9 +243,8 @@ class _Line:
         if redirect.operator in {"<&", ">&"} and isinstance(value, str) and re.fullmatch(r"\d*-?", value):
             return findings
         if redirect.operator in {"<", "<&"}:
-            unknown = value if isinstance(value, Unknown) else None
-            source = Argument(redirect.target.text, None if unknown else str(value), unknown)
-            return findings + self._commands.check(source, "content", scope)
+            sources = expand(redirect.target, scope)
+            return findings + [found for each in sources for found in self._commands.check(each, "content", scope)]
         if isinstance(value, str) and str(self._places.look(value, scope.cwd).real) in FREE_DEVICES:
             return findings
         shown = redirect.target.text or "a file"
@@ -293,9 +292,7 @@ def _assigned(node: Node) -> set[str]:
             return names
         case Sequence(items=items) | Pipeline(items=items):
             return set[str]().union(*(_assigned(item) for item in items))
-        case Either(first=first, second=second):
-            return _assigned(first) | _assigned(second)
-        case Branches(first=first, rest=rest):
+        case Either(first=first, rest=rest) | Branches(first=first, rest=rest):
             return _assigned(first).union(*(_assigned(item) for item in rest))
         case ForEach(name=name, body=body):
             return {name} | _assigned(body)

@@ -152,6 +152,11 @@ class Places:
             delicate=self._delicate(real) if kind == "inside" else "",
         )
 
+    @property
+    def hides_files(self) -> bool:
+        """Whether the project's own `.llmignore` hides anything from tools."""
+        return (self.root / ".llmignore").exists()
+
     def shown(self, place: Place) -> str:
         """The path as a person knows it: relative inside of the workspace, absolute elsewhere."""
         return place.real.relative_to(self.root).as_posix() if place.kind == "inside" else str(place.real)

@@ -77,10 +77,10 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """`first && second` or `first || second`: the second may not run."""
+    """`first && … || …`: the rest may not run."""
 
     first: Node
-    second: Node
+    rest: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class _Lexer:
         current: list[_Item] = []
         for piece in [*self.skeleton, ";"]:
             item = self._item(piece)
-            if item is not None:
+            if isinstance(item, Word | Redirect):
                 current.append(item)
             elif current:
                 commands.append(simple_command(current))
@@ -576,10 +576,13 @@ class _Builder:
                 raise Unreadable(f"a form that is not known ({node.type})")
 
     def _either(self, node: SyntaxNode, depth: int) -> Either:
-        if [child.type in {"&&", "||"} for child in node.children] != [False, True, False]:
-            raise Unreadable("an unusual list")
-        first, second = node.named_children
-        return Either(self._node(first, depth + 1), self._node(second, depth + 1))
+        rest: list[Node] = []
+        while node.type == "list":  # long lists nest to the left, and may be longer than Python's stack
+            if [child.type in {"&&", "||"} for child in node.children] != [False, True, False]:
+                raise Unreadable("an unusual list")
+            node, second = node.named_children
+            rest.append(self._node(second, depth + 1))
+        return Either(self._node(node, depth + 1), tuple(reversed(rest)))
 
     def _command(self, items: list[_Item]) -> Node:
         first = items[0] if items else None

@@ -192,9 +192,11 @@ def xargs(judge: Judge, call: Call) -> list[Verdict]:
     parsed = split_arguments(call.arguments[1:], call.spec, stop_at_operand=True)
     findings = [judge.ask(call, call.spec.does, "shell.wrapper")]
     findings += [Verdict("ask", f"`xargs {odd.name}` is not known", "shell.unknown-option") for odd in parsed.oddities]
+    findings += never(judge.values(call, parsed))
     if parsed.operands:
         added = Argument("…", None, Unknown.DATA, many=True)
         findings += never(judge.judge([*parsed.operands, added], (), call.scope))
+        findings += never(judge.judge(parsed.operands, (), call.scope))
     return findings
 
 
@@ -275,6 +277,18 @@ def tee(judge: Judge, call: Call) -> list[Verdict]:
     targets = [judge.places.look(operand.value, call.scope.cwd) for operand in parsed.operands if operand.value]
     free = len(targets) == len(parsed.operands) and all(target.kind == "device" for target in targets)
     return [] if free and not parsed.oddities else judge.changer(call)
+
+
+def tar(judge: Judge, call: Call) -> list[Verdict]:
+    """A colon in the archive's name means another machine, reached through a program."""
+    parsed = split_arguments(call.arguments[1:], call.spec)
+    findings = judge.reader(call, parsed)
+    for option in parsed.options:
+        if option.name in {"-f", "--file"} and any(":" in (value.value or ":") for value in option.values):
+            findings.append(
+                Verdict("ask", "an archive whose name has a colon lies on another machine", "shell.network")
+            )
+    return findings
 
 
 def sed(judge: Judge, call: Call) -> list[Verdict]:
@@ -404,6 +418,7 @@ _GIT_GLOBAL_VALUES: Final = frozenset(
 )
 
 
+_GIT_KEY: Final = re.compile(r"(user|core|init|pull|push|branch|remote|merge|diff|color|log|status|format)\.[\w.\-/]+")
 _GIT_OUTPUT: Final = re.compile(r"-o.|--(output|output-directory|separate-git-dir)=")
 
 
@@ -452,8 +467,11 @@ def _git_sub(judge: Judge, call: Call, words: list[Argument]) -> list[Verdict]:
 
 def _git_config(judge: Judge, call: Call, words: list[Argument]) -> list[Verdict]:
     parsed = split_arguments(words, call.spec)
+    keys = [operand.value or "" for operand in parsed.operands]
     if parsed.has(call.spec.needs) and not parsed.oddities:
         return judge.reader(call, parsed)
+    if not parsed.oddities and len(keys) == 1 and _GIT_KEY.fullmatch(keys[0]):  # one key without a value is shown
+        return []
     findings = [judge.ask(call, call.spec.does, "git.changes")]
     if parsed.has(frozenset({"--global", "--system"})):
         findings.append(Verdict("never", "git's settings outside of the project are the person's", "path.guarded"))
@@ -464,5 +482,5 @@ HANDLERS: Final[dict[str, Handler]] = {
     "echo": echo, "printf": printf, "test": test, "read": read, "set": set_options, "date": date, "cd": cd,
     "eval": evaluate, "declare": declare, "printenv": printenv, "command": command, "env": env, "xargs": xargs,
     "shell": shell, "python": python, "script-arguments": script_arguments, "suffixes": suffixes, "tokens": tokens,
-    "rm": rm, "tee": tee, "sed": sed, "awk": awk, "jq": jq, "find": find, "git": git,
+    "rm": rm, "tee": tee, "tar": tar, "sed": sed, "awk": awk, "jq": jq, "find": find, "git": git,
 }  # fmt: skip

@@ -50,3 +50,16 @@ def secret_verdict(path: str, what: str) -> Verdict:
         "path.secret",
         "Work without it: ask for the names of the values you need, or read an example file such as .env.example.",
     )
+
+
+def outside_verdict(shown: str, real: str) -> Verdict:
+    """The question about reading what lies outside of the project."""
+    return Verdict(
+        "ask",
+        f"{shown} lies outside of the project",
+        "path.outside",
+        "Stay inside of the project, or say why you need it.",
+        pattern=f"read {shown}",
+        key=f"read {real}",
+        scopes=("once", "session", "project"),
+    )
