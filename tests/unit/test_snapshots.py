@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import Mapping
@@ -428,6 +429,16 @@ async def test_a_read_only_file_is_refused_and_the_others_are_restored(tmp_path:
     assert done.restored == ("pkg/b.py",)
     assert "read-only" in done.refused[0][1]
     assert (repo / "a.py").read_text() == "step"
+
+
+async def test_several_processes_may_record_at_once(tmp_path: Path, shadow: Path) -> None:
+    root = tmp_path / "plain"
+    write(root / "a.py", "one")
+    taken = await asyncio.gather(*(take(Snapshots(root, shadow), f"s/{number}") for number in range(6)))
+    inner = listed(shadow)
+    assert len(inner) == 1
+    assert [path.name for path in listed(inner[0]) if path.name.startswith("index")] == ["index"]
+    assert all(held(inner[0], snapshot) == {"a.py"} for snapshot in taken)
 
 
 async def test_damaged_memory_of_earlier_snapshots_is_built_anew(tmp_path: Path, shadow: Path) -> None:

@@ -10,6 +10,7 @@ The person's index, stash, branches, hooks and configuration are not touched.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
@@ -342,20 +343,30 @@ class _Store:
         return kept | own | _IDENTITY | ({"GIT_OBJECT_DIRECTORY": str(objects)} if objects else {})
 
     def _prepare(self, object_format: str) -> None:
-        attributes = self._folder / "info" / "attributes"
-        if attributes.exists():
+        """Make the git folder, if there is none yet: aside, so that of two processes one finds it whole."""
+        if self._folder.exists():
             return
+        aside = self._folder.with_name(f"{self._folder.name}.{uuid.uuid4().hex}.tmp")
+        location = {"GIT_DIR", "GIT_WORK_TREE", "GIT_OBJECT_DIRECTORY"}
+        bare = {key: value for key, value in self.own.environment.items() if key not in location}
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            bare = {key: value for key, value in self.own.environment.items() if key != "GIT_OBJECT_DIRECTORY"}
-            arguments = ["init", "-q", "--bare", "--template=", f"--object-format={object_format}", str(self._folder)]
-            bare.pop("GIT_WORK_TREE")
-            replace(self.own, cwd=self._folder, environment=bare).run(*arguments)
-            attributes.parent.mkdir(exist_ok=True)
-            (attributes.parent / "exclude").write_text(_UNWANTED, encoding="ascii")
-            attributes.write_text(_NO_CONVERSION, encoding="ascii")  # last: it says that the rest is there
+            aside.mkdir(mode=0o700, parents=True)
+            git = replace(self.own, cwd=aside, environment=bare)
+            git.run("init", "-q", "--bare", "--template=", f"--object-format={object_format}", ".")
+            (aside / "info").mkdir(exist_ok=True)
+            (aside / "info" / "exclude").write_text(_UNWANTED, encoding="ascii")
+            (aside / "info" / "attributes").write_text(_NO_CONVERSION, encoding="ascii")
+            aside.rename(self._folder)
         except OSError as error:
-            raise LateError(f"the folder for snapshots, {self._folder}, cannot be written: {error.strerror}") from error
+            if (
+                error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or not self._folder.is_dir()
+            ):  # another process was faster
+                raise LateError(
+                    f"the folder for snapshots, {self._folder}, cannot be written: {error.strerror}",
+                    "Make it writable, or set LATE_DATA_DIR to a folder that is.",
+                ) from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
 
     def _with_index(self, index: Path) -> _Git:
         return replace(self.own, environment={**self.own.environment, "GIT_INDEX_FILE": str(index)})
