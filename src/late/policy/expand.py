@@ -102,13 +102,11 @@ class Scope:
 
     def lookup(self, name: str) -> str | Unknown:
         """A variable's value."""
-        if name in self.values:
-            return self.values[name]
-        if name == "HOME":
-            return str(self.home)
-        if name == "PWD":
-            return str(self.cwd)
-        if name in _HARMLESS_TO_SHOW or name.startswith("LC_"):
+        known = {"HOME": str(self.home), "PWD": str(self.cwd)}
+        value = self.values.get(name, known.get(name, Unknown.ENVIRONMENT))
+        if value is not Unknown.ENVIRONMENT:
+            return value
+        if name not in self.values and (name in _HARMLESS_TO_SHOW or name.startswith("LC_")):
             return Unknown.DATA
         return Unknown.SECRET if _SECRET_VARIABLE.search(name) else Unknown.ENVIRONMENT
 

@@ -9,6 +9,7 @@ from typing import Final
 _AWK_ACTS: Final = re.compile(
     r"\b(system|getline|close|fflush|ENVIRON|PROCINFO|ARGV|ARGC|SYMTAB|FUNCTAB|extension|printf?\s*>|function|func)\b|@"
 )
+_AWK_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _JQ_ACTS: Final = re.compile(
     r"\$ENV\b|\benv\b|\binput_filename\b|\bimport\b|\bmodulemeta\b|\binclude\b|\b(debug|stderr|halt_error)\b|\$__prog"
 )
@@ -31,12 +32,25 @@ def awk_is_plain(program: str) -> bool:
     """Whether an awk program only prints: no files, no commands, no environment."""
     if _AWK_ACTS.search(program):
         return False
-    rest = program.replace("||", " ")
+    # In a regular expression or a comment, quotes and brackets mean nothing: where one may be, nothing is left out.
+    certain = "/" not in program and "#" not in program
+    rest = _AWK_STRING.sub('""', program) if certain else program
+    rest = rest.replace("||", "  ").replace(">=", "  ")
     if "|" in rest:
         return False
-    if "print" not in rest:
-        return True
-    return ">" not in rest.replace(">=", " ")
+    return "print" not in rest or ">" not in (_redirecting(rest) if certain else rest)
+
+
+def _redirecting(program: str) -> str:
+    """Where `>` may send output to a file: inside of braces and outside of parentheses; elsewhere it compares."""
+    out: list[str] = []
+    braces = parentheses = 0
+    for char in program:
+        braces += (char == "{") - (char == "}")
+        parentheses += (char == "(") - (char == ")")
+        if braces > 0 and parentheses <= 0:
+            out.append(char)
+    return "".join(out) if braces == parentheses == 0 else program
 
 
 def jq_is_plain(program: str) -> bool:

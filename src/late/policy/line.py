@@ -39,7 +39,7 @@ from late.policy.shell import (
     Test,
     parse,
 )
-from late.policy.verdicts import ONCE, SCOPES, Verdict, strictest
+from late.policy.verdicts import ONCE, SCOPES, Verdict, never, strictest
 from late.policy.words import Assignment, Word
 
 MAX_COMMANDS: Final = 1500
@@ -51,6 +51,23 @@ USE_FILE_TOOLS: Final = (
     "Do not send output to a file to keep it: the tool keeps long output in one by itself."
 )
 
+_ASSIGNING: Final = frozenset(
+    {
+        "read",
+        "export",
+        "declare",
+        "typeset",
+        "local",
+        "readonly",
+        "unset",
+        "let",
+        "mapfile",
+        "readarray",
+        "printf",
+        "getopts",
+    }
+)
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER: Final = re.compile(r"-?\d+")
 _COMPARING_NUMBERS: Final = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _EVALUATING: Final = frozenset({"-v", "-R", "=~"})
@@ -115,7 +132,7 @@ class _Line:
             return findings
         if "a NUL character" in script.problems:
             return [Verdict("never", "the command has a NUL character", "shell.nul", "Send it without.")]
-        return [Verdict("ask", f"the command has {script.problems[0]}", "shell.unreadable"), *findings]
+        return [Verdict("ask", f"the command has {script.problems[0]}", "shell.unreadable"), *never(findings)]
 
     def _node(self, node: Node, scope: Scope) -> list[Verdict]:
         self._left -= 1
@@ -287,8 +304,8 @@ def _assigned(node: Node) -> set[str]:
     match node:
         case Command():
             names = {assignment.name for assignment in node.assignments}
-            if any(word.plain not in {None, "echo"} for word in node.words[:1]):
-                names |= {word.plain for word in node.words[1:] if word.plain and word.plain.isidentifier()}
+            if any(word.plain in _ASSIGNING for word in node.words):
+                names |= {match[0] for word in node.words if (match := _VARIABLE.match(word.text))}
             return names
         case Sequence(items=items) | Pipeline(items=items):
             return set[str]().union(*(_assigned(item) for item in items))

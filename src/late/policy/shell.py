@@ -207,6 +207,7 @@ def end_of_script(source: str, start: int, depth: int) -> int:
     return lexer.reader.position
 
 
+_CASE_MARKS: Final = frozenset({"|", "(", ")", ";;", ";&", ";;&"})
 _OPERATORS: Final = ("&&", "||", ";;&", ";;", ";&", "|&", "|", ";", "&", "(", ")")
 _REDIRECTS: Final = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">", "&>>", "&>")
 _OPENING: Final = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
@@ -536,7 +537,7 @@ class _Builder:
                 if not items:
                     raise Unreadable("a stray &")
                 items[-1] = Background(items[-1])
-            elif node.type not in {";", "\n", ";;", ";&", ";;&", "{", "}", "(", ")", "do", "done"}:
+            elif node.type not in {";", "\n", "{", "}", "(", ")", "do", "done"}:
                 raise Unreadable(f"an unexpected {node.type!r}")
         return Sequence(tuple(items))
 
@@ -636,7 +637,7 @@ class _Builder:
                 continue
             values = child.children_by_field_name("value")
             words += [self._word(value) for value in values]
-            others = [part for part in child.children if part not in values and part.type not in {"|", "(", ")"}]
+            others = [part for part in child.children if part not in values and part.type not in _CASE_MARKS]
             rest.append(self._sequence(others, depth))
         return Branches(tuple(words), Sequence(()), tuple(rest))
 
