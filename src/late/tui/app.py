@@ -15,44 +15,37 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.app import App
 from textual.binding import Binding
 from textual.widgets import TextArea
 
 from late.errors import LateError
 from late.tui.blocks import NoteBlock, UserBlock
 from late.tui.deciding import Decisions
-from late.tui.link import Link
-from late.tui.state import PLANNER, ScreenState
+from late.tui.state import PLANNER
 from late.tui.statusline import TICK_S
+from late.tui.surface import Surface
 from late.tui.theme import DARK, THEMES, palette_of
 from late.tui.widgets.bars import StatusBar, Tabs
 from late.tui.widgets.prompt import Prompt
 from late.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
     from textual.driver import Driver
     from textual.timer import Timer
 
     from late.tui.link import Open
-    from late.tui.state import AgentView
     from late.tui.widgets.approval import ApprovalCard
 
 FLUSH_S = 0.1
 """Least seconds between two repaints while events stream in; the first of a burst is shown at once."""
 TWICE_S = 2.0
 """Seconds in which a key that asks for confirmation has to be pressed again."""
-FLASH_S = 3.0
 PAINTED_S = 0.05
 """Seconds between the first paint and the import of the engine, so that a key that waits is shown first."""
-QUIET_S = 10.0
-"""After so many seconds without a key the bell says that a decision is needed or that the work is done."""
 
 
-class LateApp(App[int]):
+class LateApp(Surface):
     """The terminal interface of `late`."""
 
     TITLE = "late"
@@ -79,25 +72,20 @@ class LateApp(App[int]):
     def __init__(
         self, open_session: Open, *, directory: str, first_message: str | None = None, theme: str = DARK.name
     ) -> None:
-        super().__init__(driver_class=_driver_class())
+        super().__init__(open_session, directory, _driver_class())
         self.failure: LateError | None = None
         """Why the session could not be opened; for the caller to tell once the screen is gone."""
-        self.clock: Callable[[], float] = time.monotonic
         self._directory = directory
         self._first_message = first_message
         for one in THEMES:
             self.register_theme(one)
         self.theme = theme
-        self.link = Link(open_session, directory, clock=self._now, renew=self.bring_up, received=self._soon)
         self.decisions = Decisions(self)
         self._flush_handle: asyncio.TimerHandle | None = None
         self._last_flush = 0.0
-        self.last_key = -QUIET_S
-        """When a key was pressed last, by `clock`."""
         self._asked: dict[str, float] = {}
         """Keys that wait to be pressed again, and until when."""
         self._clock_timer: Timer | None = None
-        self._flash_timer: Timer | None = None
         self._was_running = False
 
     # Screen
@@ -134,39 +122,9 @@ class LateApp(App[int]):
         self.decisions.set_palette(palette)
 
     @property
-    def state(self) -> ScreenState:
-        """What is shown."""
-        return self.link.state
-
-    @property
     def card(self) -> ApprovalCard | None:
         """The card for decisions, once there was something to decide."""
         return self.decisions.card
-
-    @property
-    def transcript(self) -> Transcript:
-        """The transcript of the agent in front."""
-        return self.screen_stack[0].query_one(Transcript)
-
-    @property
-    def tabs(self) -> Tabs:
-        """The row of agents."""
-        return self.screen_stack[0].query_one(Tabs)
-
-    @property
-    def status(self) -> StatusBar:
-        """The status line."""
-        return self.screen_stack[0].query_one(StatusBar)
-
-    @property
-    def prompt(self) -> Prompt:
-        """The input."""
-        return self.screen_stack[0].query_one(Prompt)
-
-    @property
-    def view(self) -> AgentView:
-        """The agent in front."""
-        return self.transcript.view
 
     # Session
 
@@ -191,10 +149,7 @@ class LateApp(App[int]):
         self.show_agent(PLANNER)
         await self._start(fresh=True)
 
-    def _now(self) -> float:
-        return self.clock()
-
-    def _soon(self) -> None:
+    def bring_up_soon(self) -> None:
         """Repaint: at once if the last time was long enough ago, else as soon as it is."""
         if self._flush_handle is None:
             wait = self._last_flush + FLUSH_S - time.monotonic()
@@ -323,10 +278,6 @@ class LateApp(App[int]):
         """Take the person's answer to the session."""
         self.decisions.answer(event)
 
-    def to_prompt(self) -> None:
-        """Put the cursor into the input."""
-        self.screen_stack[0].set_focus(self.prompt)
-
     @on(Prompt.Typed)
     def _typed(self) -> None:
         self.last_key = self.clock()
@@ -348,28 +299,11 @@ class LateApp(App[int]):
 
     # Keys
 
-    def flash(self, words: str, seconds: float = FLASH_S) -> None:
-        """Show a few words in the status line for a moment."""
-        if self._flash_timer is not None:
-            self._flash_timer.stop()
-        self.status.words = words
-        self.status.renew()
-        self._flash_timer = self.set_timer(seconds, self._end_flash)
-
-    def _end_flash(self) -> None:
-        self.status.words = ""
-        self.status.renew()
-
-    def ring(self) -> None:
-        """Ring the terminal's bell for somebody who does not seem to be there."""
-        if self.clock() - self.last_key > QUIET_S:
-            self.bell()
-
     def _confirmed(self, key: str, question: str) -> bool:
         """Whether a key was pressed for the second time; the first time it asks."""
         now = self.clock()
         if self._asked.pop(key, -1.0) >= now:
-            self._end_flash()
+            self.end_flash()
             return True
         self._asked[key] = now + TWICE_S
         self.flash(question, TWICE_S)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from textual.timer import Timer
 
-    from late.tui.app import LateApp
     from late.tui.state import Approval
+    from late.tui.surface import Surface
     from late.tui.theme import Palette
     from late.tui.widgets.approval import ApprovalCard
 
@@ -30,7 +30,7 @@ LEFT_ALONE_S = 3600.0
 class Decisions:
     """The approvals that are waited for, and the card that asks for the one of the agent in front."""
 
-    def __init__(self, app: LateApp) -> None:
+    def __init__(self, app: Surface) -> None:
         self.card: ApprovalCard | None = None
         """Made when there is something to decide for the first time."""
         self.came_from: str | None = None
