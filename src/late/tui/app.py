@@ -274,6 +274,10 @@ class LateApp(Surface):
         if not self.decisions.go_to():
             self.flash("Nobody waits for a decision.")
 
+    def on_app_focus(self) -> None:
+        """The terminal's window is looked at again."""
+        self.decisions.rearm()
+
     def on_approval_card_decided(self, event: ApprovalCard.Decided) -> None:
         """Take the person's answer to the session."""
         self.decisions.answer(event)

@@ -82,9 +82,11 @@ def _longest_fitting(line: str, width: int) -> str:
 
 def cut(content: Text, width: int) -> Text:
     """The text on one line, with an ellipsis if it does not fit."""
+    if width <= 0:
+        return text()
     if content.cell_len > width:
         content = content.copy()
-        content.truncate(max(0, width), overflow="ellipsis")
+        content.truncate(width, overflow="ellipsis")
     return content
 
 

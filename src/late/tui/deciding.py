@@ -79,6 +79,11 @@ class Decisions:
             self.card.take_focus(by_itself=False)
         return True
 
+    def rearm(self) -> None:
+        """Somebody came back to the terminal: their first keys are no answer to what came up meanwhile."""
+        if self.card is not None:
+            self.card.rearm()
+
     def leave(self) -> bool:
         """Take the focus from the card; false if it has none."""
         if self.card is None or not self.card.has_focus:

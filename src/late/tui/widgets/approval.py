@@ -202,6 +202,11 @@ class ApprovalCard(Vertical, can_focus=True, can_focus_children=True):
         self._armed_at = self.clock() + (ARMING_S if by_itself else 0.0)
         self.screen.set_focus(self)
 
+    def rearm(self) -> None:
+        """Wait again before keys are taken, if the person did not ask for the card."""
+        if self.by_itself:
+            self._armed_at = max(self._armed_at, self.clock() + ARMING_S)
+
     def draw(self) -> None:
         """Draw for the present width."""
         approval = self.approval
