@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -69,7 +70,7 @@ def check_prefixes(events: list[Event]) -> None:
     """From one turn of an agent to the next the server computed only what was new, give or take a template's end."""
     for agent in {event.agent_id for event in events}:
         asked = [e for e in of(events, AssistantMessage) if e.agent_id == agent and e.usage.prompt_tokens]
-        for before, after in zip(asked, asked[1:], strict=False):
+        for before, after in itertools.pairwise(asked):
             assert after.usage.cached_tokens >= before.usage.prompt_tokens - 8, (agent, before.usage, after.usage)
 
 

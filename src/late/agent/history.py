@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from late.events import (
     AgentFinished,
     AgentStarted,
     AssistantMessage,
+    CheckFinished,
     Event,
+    FileChanged,
     MessageDelivered,
     ToolFinished,
     TurnStarted,
@@ -25,6 +27,8 @@ class AgentRecord:
     conversation: Conversation
     turns: int = 0
     finished: AgentFinished | None = None
+    work: list[FileChanged | CheckFinished] = field(default_factory=list[FileChanged | CheckFinished])
+    """What it did, as far as it is on record."""
 
 
 def agents_of(events: Iterable[Event]) -> dict[str, AgentRecord]:
@@ -53,6 +57,8 @@ def agents_of(events: Iterable[Event]) -> dict[str, AgentRecord]:
                 )
             case ToolFinished():
                 record.conversation.append(ToolMessage(event.call_id, event.name, event.content))
+            case FileChanged() | CheckFinished():
+                record.work.append(event)
             case TurnStarted():
                 record.turns = event.turn
             case AgentFinished():

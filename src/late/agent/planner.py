@@ -41,6 +41,7 @@ class Planner:
         if info.weak:
             self.agent.next_move = self._move
             self.agent.max_tokens = WEAK_ANSWER_TOKENS
+            self.agent.runner.reminder = lambda: f"The person asked: {crew.request}"
 
     def observe(self, event: Event) -> None:
         """Count the plans that were decided on since the person's last message."""

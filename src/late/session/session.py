@@ -34,6 +34,7 @@ from late.events import (
     ToolFinished,
     ToolStarted,
 )
+from late.llm.messages import ToolMessage
 from late.llm.provider import ModelInfo, ModelProvider
 from late.session.store import SessionStore
 
@@ -82,6 +83,8 @@ class Session:
         self._queue: list[tuple[str, str]] = []
         self._connected: dict[str, ModelConnected] = {}
         self._suspended = False
+        self._to_take_up = False
+        self._cut_off: list[ToolStarted] = []
 
     def equip(self, crew: Crew, subagents: Subagents) -> None:
         """Hand over the agents' surroundings; done once, by `open_session`."""
@@ -129,6 +132,7 @@ class Session:
 
     async def submit(self, text: str) -> None:
         """Give a message to the planner: at once when it is idle, else at its next turn boundary."""
+        self._take_up()
         message_id = f"msg_{uuid.uuid4().hex[:12]}"
         self.publish(MessageQueued(message_id=message_id, text=text))
         if self.busy and self._planner is not None:
@@ -142,6 +146,7 @@ class Session:
         """Take up a run that was interrupted: open questions are asked again, nothing is silently repeated."""
         if self.interrupted and not self.busy:
             self.interrupted = False
+            self._take_up()
             self._start()
 
     def decide(self, request_id: str, decision: Decision) -> None:
@@ -236,19 +241,32 @@ class Session:
         ]
         last = next((event for event in reversed(events) if isinstance(event, RunStarted | RunFinished)), None)
         self.interrupted = isinstance(last, RunStarted) or bool(self._queue)
-        self.publish(SessionResumed(late_version=__version__))
         finished = {event.call_id for event in events if isinstance(event, ToolFinished)}
-        for event in events:
-            if isinstance(event, ToolStarted) and event.call_id not in finished and event.name in UNSAFE_TO_REPEAT:
-                result = ToolFinished(
-                    agent_id=event.agent_id,
-                    call_id=event.call_id,
-                    name=event.name,
+        self._cut_off = [
+            event
+            for event in events
+            if isinstance(event, ToolStarted) and event.call_id not in finished and event.name in UNSAFE_TO_REPEAT
+        ]
+        self._to_take_up = True
+
+    def _take_up(self) -> None:
+        """Go on with a log: say so, and answer the calls that ended with the process. Looking alone writes nothing."""
+        if not self._to_take_up:
+            return
+        self._to_take_up = False
+        self.publish(SessionResumed(late_version=__version__))
+        for started in self._cut_off:
+            self.publish(
+                ToolFinished(
+                    agent_id=started.agent_id,
+                    call_id=started.call_id,
+                    name=started.name,
                     status="interrupted",
                     content=INTERRUPTED,
                 )
-                events.append(self.publish(result))
-        crew.records = agents_of(events)
+            )
+            if record := self.crew.records.get(started.agent_id):
+                record.conversation.append(ToolMessage(started.call_id, started.name, INTERRUPTED))
 
     def _start(self) -> None:
         self._run = asyncio.get_running_loop().create_task(self._work())

@@ -66,6 +66,8 @@ class ToolRunner:
     """Refuses edits before they are written."""
     remark: Callable[[FileChange], str] | None = None
     """What the model should hear about an edit that was written; empty for nothing."""
+    reminder: Callable[[], str] | None = None
+    """Added to what is read: the request again, for models that forget it over a file."""
 
     async def run(self, call: ToolCall) -> ToolFinished:
         """Take a call through the gate. Every failure becomes a result that the model can act on.
@@ -153,6 +155,8 @@ class ToolRunner:
         remarks = [self.remark(change) for change in result.changes] if self.remark else []
         if noted := "\n".join(filter(None, remarks)):
             result = replace(result, content=f"{result.content}\n{noted}")
+        if self.reminder is not None and tool.effect == "read":
+            result = replace(result, content=f"{result.content}\n\n{self.reminder()}".rstrip())
         return ("error" if result.failed else "ok"), result
 
     async def _ask(self, call: ToolCall, verdict: Verdict, title: str, detail: str) -> ApprovalDecided:

@@ -58,7 +58,7 @@ class ConstrainedDialect:
 CALL_FORMAT = (
     "Answer with one JSON object on one line and nothing else.\n"
     'To use a tool, for example: {"name":"read_file","arguments":{"path":"src/app.py"}}\n'
-    'To speak to the person: {"say":"…"}'
+    'To answer the person: {"say":"…"}'
 )
 
 
@@ -100,7 +100,7 @@ def response_format(legal: Legal) -> dict[str, Any]:
         alternatives.append(
             {
                 "type": "object",
-                "properties": {SAY: {"type": "string"}},
+                "properties": {SAY: {"type": "string", "minLength": 4}},
                 "required": [SAY],
                 "additionalProperties": False,
             }
