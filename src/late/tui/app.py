@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from late.tui.widgets.approval import ApprovalCard
 
 FLUSH_S = 0.1
-"""Least seconds between two repaints while events stream in; the first of a burst is shown at once."""
+"""Least seconds between two repaints while events stream in."""
+FIRST_S = 0.01
+"""Seconds from the first event of a burst to its repaint: what follows at once is painted with it, and the engine is
+not kept from sending a request."""
 TWICE_S = 2.0
 """Seconds in which a key that asks for confirmation has to be pressed again."""
 PAINTED_S = 0.05
@@ -153,7 +156,7 @@ class LateApp(Surface):
         """Repaint: at once if the last time was long enough ago, else as soon as it is."""
         if self._flush_handle is None:
             wait = self._last_flush + FLUSH_S - time.monotonic()
-            self._flush_handle = asyncio.get_running_loop().call_later(max(0.0, wait), self.bring_up)
+            self._flush_handle = asyncio.get_running_loop().call_later(max(FIRST_S, wait), self.bring_up)
 
     def bring_up(self) -> None:
         """Bring the widgets up to the state."""

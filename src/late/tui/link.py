@@ -214,6 +214,8 @@ class Link:
 
 
 def _import_presenter() -> Any:
+    import markdown_it  # noqa: F401 - the first answer is to be shown at once
+
     from late.tui import present
 
     return present
