@@ -24,6 +24,7 @@ from late.llm.openai import encode_body
 from late.session.session import Decision
 from support.project import BROKEN, CHECK, EDIT, FIXED, HAPPY, PLAN, SPAWN, Driver, drive, no, yes
 from support.scripted_server import Llama, ScriptedServer, Signal, call, calls, say, sse, text
+from support.scripted_server import json as answer
 
 
 def results(driver: Driver) -> list[tuple[str, str]]:
@@ -333,3 +334,14 @@ def test_the_project_is_a_git_repository_that_undoes_everything(project):
     (project / "cart.py").write_text("x")
     subprocess.run(["git", "checkout", "-q", "--", "."], cwd=project, check=True)
     assert BROKEN in (project / "cart.py").read_text()
+
+
+async def test_a_slot_that_somebody_else_uses_is_left_to_them(project, data):
+    with ScriptedServer([say("One."), say("Two.")]) as server:
+        server.others["/slots"] = answer([{"id": 0, "is_processing": True}, {"id": 1, "is_processing": False}])
+        driver = drive(project, server.base_url, data)
+        await driver.say("Hello?")
+        server.others["/slots"] = answer([{"id": 0, "is_processing": False}, {"id": 1, "is_processing": True}])
+        await driver.say("Hello again?")
+        await driver.session.close()
+    assert [request.json.get("id_slot") for request in server.requests] == [None, 0]

@@ -84,12 +84,19 @@ class Reply:
 
     def object(self) -> dict[str, Any]:
         """The body, if all went well and it is a JSON object."""
+        return as_object(self._json())
+
+    def list(self) -> list[Any]:
+        """The body, if all went well and it is a JSON list."""
+        return as_list(self._json())
+
+    def _json(self) -> object:
         if self.status != 200:
-            return {}
+            return None
         try:
-            return as_object(json.loads(self.body))
+            return json.loads(self.body)
         except ValueError:
-            return {}
+            return None
 
     def failure(self) -> Failure:
         """What a reply that is not 200 means."""

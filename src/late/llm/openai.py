@@ -90,6 +90,7 @@ class OpenAITransport(Transport):
         self._on_wait = on_wait
         self._sleep = sleep
         self._clock = clock
+        self._shows_slots = True
         self._client_factory = client_factory or self._new_client
         self._client: httpx.AsyncClient | None = None
         self._found: Found | None = None
@@ -221,6 +222,8 @@ class OpenAITransport(Transport):
         """
         found = self._server
         complete = request_body(body, model=found.model, llama_cpp=found.llama_cpp, slots=found.info.slots)
+        if await self._in_use(complete.get("id_slot")):
+            del complete["id_slot"]
         started = self._clock()
         first_ms: float | None = None
         try:
@@ -307,6 +310,22 @@ class OpenAITransport(Transport):
         except TimeoutError:
             message = f"{self._endpoint.shown} sent nothing for {limit_s:g} s."
             raise RequestFailed(Failure("lost", message, _LOST_HINT)) from None
+
+    async def _in_use(self, slot: int | None) -> bool:
+        """Is somebody else's request running in that slot?
+
+        Two requests of different clients that meet in one pinned slot were answered from each other's prompts
+        (llama-server b10434, two clients, nine conversations, seven mixed up); requests that the server places itself
+        were not. A server that does not show its slots is taken at its word.
+        """
+        if slot is None or not self._shows_slots:
+            return False
+        reply = await self._get(f"{self._server.root}/slots")
+        self._shows_slots = reply.status == 200
+        return any(
+            as_object(shown).get("id") == slot and as_object(shown).get("is_processing") is True
+            for shown in reply.list()
+        )
 
     async def _get(self, url: str) -> Reply:
         return await self._lookup("GET", url)
