@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -214,8 +215,5 @@ class Link:
 
 
 def _import_presenter() -> Any:
-    import markdown_it  # noqa: F401 - the first answer is to be shown at once
-
-    from late.tui import present
-
-    return present
+    importlib.import_module("markdown_it")  # so that the first answer is shown at once
+    return importlib.import_module("late.tui.present")
