@@ -23,6 +23,7 @@ from late.events import (
     RunFinished,
     StepFinished,
     StepStarted,
+    StepUndone,
     ToolFinished,
     ToolStarted,
 )
@@ -104,6 +105,9 @@ def _milestone(event: Event) -> str:
             return f"{'approved' if event.approved else 'denied'}{how}{': ' + event.words if event.words else ''}"
         case StepStarted():
             return f"\nstep {event.step}: {event.title} ({event.coder_id})"
+        case StepUndone():
+            left = "".join(f"\n  left alone: {refused.path}: {refused.why}" for refused in event.refused)
+            return f"step {event.step}: taken back ({', '.join(event.restored) or 'nothing'}){left}"
         case StepFinished():
             return f"step {event.step}: {event.outcome}"
         case AgentFinished() if event.agent_id.startswith("researcher"):

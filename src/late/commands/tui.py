@@ -28,6 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("the interface needs a terminal", 'Without one: late run "what is to be done"')
 
+    if arguments.local is not None:
+        _prepare_local(arguments.local)
+
     from late.tui.app import LateApp
     from late.tui.theme import chosen_theme
 
@@ -43,6 +46,20 @@ def run(arguments: argparse.Namespace) -> int:
     if app.link.session_id is not None:
         sys.stdout.write(f"Session {app.link.session_id} is kept: late --continue goes on with it.\n")
     return app.return_code or 0
+
+
+def _prepare_local(model: str | None) -> None:
+    """Fetch and build what the in-process runtime needs while the terminal can still show how it goes."""
+    from pathlib import Path
+
+    from late.llm.local import prepare_local
+    from late.llm.progress import ProgressPrinter
+
+    printer = ProgressPrinter(sys.stderr)
+    try:
+        prepare_local(Path(model).expanduser() if model else None, printer)
+    finally:
+        printer.end()
 
 
 class _Opener:
