@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,44 @@ def test_odd_paths_are_never_taken_for_harmless_ones(bench: Bench) -> None:
         assert bench.write(path, (path,)).tier in {"ask", "never"}
     os.mkfifo(bench.root / "pipe")
     assert bench.read("pipe").tier == "auto"
+
+
+@pytest.mark.parametrize("command", ["xxd a.txt -g", "uniq a.txt -c", "cat < .e*", "xargs -a .env echo", "ls > >(cat)"])
+def test_commands_that_once_passed_are_stopped(bench: Bench, command: str) -> None:
+    (bench.root / ".env").write_text("KEY=1")
+    assert bench.run(command).tier in {"ask", "never"}
+
+
+@pytest.mark.parametrize(
+    "command", ["grep -rn KEY .", "rg --hidden KEY", "rg -uu KEY", "diff -r . src", "git grep --untracked KEY"]
+)
+def test_reading_a_whole_folder_with_a_secret_in_it_is_asked_about(bench: Bench, command: str) -> None:
+    assert bench.run(command).tier == "auto"
+    (bench.root / ".env").write_text("KEY=1")
+    assert bench.run(command).tier == "ask"
+
+
+def test_a_recursive_search_may_leave_the_secrets_out(bench: Bench) -> None:
+    (bench.root / ".env").write_text("KEY=1")
+    for command in (
+        "grep -rn KEY . --exclude='.env*'",
+        "grep -rn KEY --include='*.py' .",
+        "rg --hidden -g '!.env*' KEY",
+        "rg KEY",
+    ):
+        assert bench.run(command).tier == "auto"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls; " * 4000, "true && " * 2000 + "true", "env " * 4000, "{" * 19_000, "$(" * 9000, "cat <<A\n" * 2000,
+        "sudo " * 3000,
+        "for i in {1..500}; do for j in {1..500}; do ls; done; done", "echo " + "{a,b}" * 200, "if true; then " * 1200,
+    ],
+    ids=lambda command: command[:12],
+)  # fmt: skip
+def test_no_line_keeps_the_policy_busy(bench: Bench, command: str) -> None:
+    start = time.perf_counter()
+    bench.run(command)
+    assert time.perf_counter() - start < 5

@@ -64,7 +64,7 @@ def split_arguments(arguments: list[Argument], spec: Spec, *, stop_at_operand: b
         parsed.operands.append(argument)
         if argument.value is None and not argument.start:
             parsed.open.append(argument)
-        if stop_at_operand:
+        if stop_at_operand or spec.options_first:
             parsed.operands += rest
             break
     return parsed

@@ -65,7 +65,6 @@ class Commands:
             findings.append(Verdict("ask", f"`{base}` is no program that late knows", "shell.unknown-command"))
         if folder and os.path.normpath(folder) not in SYSTEM_FOLDERS:
             findings.append(self._project_program(arguments, prefix, scope))
-            folder = ""
             strict = [] if spec is None else self._known(Call(arguments, prefix, scope, spec, base))
             return [*findings, *never(strict), *self._secrets(arguments[1:], scope), *self._hidden_rm(arguments, scope)]
         if spec is None:
@@ -93,8 +92,6 @@ class Commands:
         if spec.tier == "auto":
             return self.reader(call, split_arguments(call.arguments[skip:], spec))
         return self.changer(call, skip=skip)
-
-    # what only reads
 
     def reader(self, call: Call, parsed: Parsed) -> list[Verdict]:
         """Judge a command that only reads if all of its options are harmless."""
@@ -228,8 +225,6 @@ class Commands:
                 findings += self._check_path(piece, "content", scope)
         return findings
 
-    # what changes something
-
     def changer(self, call: Call, *, skip: int = 1) -> list[Verdict]:
         """Judge a command that is asked about, whatever its options are."""
         spec = call.spec
@@ -312,8 +307,6 @@ class Commands:
             if (argument.value or "").rpartition("/")[2].lower() == "rm":
                 return never(self.judge(arguments[index:], (), scope))
         return []
-
-    # what runs another command
 
     def wrapped(self, call: Call) -> list[Verdict]:
         """Judge a program that runs the command behind its own arguments."""

@@ -17,6 +17,7 @@ __all__ = ["Policy", "Question", "Verdict"]
 NOT_AVAILABLE = "not available"
 _PLANNER = "Say what has to change with write_implementation_plan; once it is approved, a coder does it."
 _RESEARCHER = "You only read. Report what has to change, and where."
+_READ_SIMPLY = "To read, use read_file, search and list_files, or a simpler command."
 _WRITE_SCOPES: tuple[Scope, ...] = ("once", "session")
 
 
@@ -134,7 +135,10 @@ class Policy:
             return verdict
         teaching = _PLANNER if question.role == "planner" else _RESEARCHER
         return Verdict(
-            "never", f"a {question.role} runs only what provably reads, and {verdict.reason}", verdict.rule, teaching
+            "never",
+            f"a {question.role} runs only what provably reads, and {verdict.reason}",
+            verdict.rule,
+            f"{_READ_SIMPLY} {teaching}",
         )
 
     def _read_cwd(self, question: Question) -> Verdict | None:

@@ -42,9 +42,8 @@ from late.policy.shell import (
 from late.policy.verdicts import ONCE, SCOPES, Verdict, never, strictest
 from late.policy.words import Assignment, Word
 
-MAX_COMMANDS: Final = 1500
-"""That are judged in one line, counted again for each value of a loop. What has more is asked about, and still judged
-for what must not run as far as this goes."""
+MAX_COMMANDS: Final = 7000
+"""That are judged in one line: more than fit into the longest one, but loops count again for each of their values."""
 MAX_NESTED_SCRIPTS: Final = 12
 USE_FILE_TOOLS: Final = (
     "Change files with write_file or target_edit. "

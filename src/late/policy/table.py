@@ -42,6 +42,7 @@ class Spec:
     runs: dict[str, Flag]
     operands: tuple[Role, ...]
     most: int | None
+    options_first: bool
     needs: frozenset[str]
     first_from: frozenset[str]
     listing: frozenset[str]
@@ -75,8 +76,8 @@ def _table() -> dict[str, Spec]:
 
 _KEYS: Final = frozenset(
     {
-        "also", "does", "tier", "flags", "writes", "runs", "operands", "most", "needs", "first_from", "listing",
-        "recursive", "exact", "special", "wraps", "style", "remember", "targets", "teach", "secrets", "subs",
+        "also", "does", "tier", "flags", "writes", "runs", "operands", "most", "options_first", "needs", "first_from",
+        "listing", "recursive", "exact", "special", "wraps", "style", "remember", "targets", "teach", "secrets", "subs",
     }
 )  # fmt: skip
 
@@ -93,6 +94,7 @@ def _spec(name: str, entry: dict[str, Any], parent: Spec | None) -> Spec:
         runs=_flags(entry.get("runs", "")),
         operands=cast("tuple[Role, ...]", tuple(entry.get("operands", "content").split())),
         most=entry.get("most"),
+        options_first=entry.get("options_first", False),
         needs=frozenset(_strings(entry, "needs")),
         first_from=frozenset(_strings(entry, "first_from")),
         listing=frozenset(_strings(entry, "listing")),
