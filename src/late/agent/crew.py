@@ -71,6 +71,8 @@ class Crew:
     """Agents of earlier processes, from the log."""
     request: str = ""
     """The person's last message, word for word."""
+    overview: str = ""
+    """Of the project, made while the person still types, so that the first request need not wait for it."""
     spawned: int = 0
     narrow: bool = False
     """The planner's model is led turn by turn, and its plans are tidied."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from late.agent.crew import Crew
 from late.agent.loop import Agent, Move, TurnsEnd, run_turns
 from late.agent.moves import planner_move
@@ -50,11 +48,11 @@ class Planner:
 
     async def run(self) -> TurnsEnd:
         """Work until the planner has answered and no approved step of this run is left behind."""
-        root = self.crew.workspace.root
-        self._files = await list_files(area_of(self.crew.workspace, "."))
+        if self.info.weak:
+            self._files = await list_files(area_of(self.crew.workspace, "."))
         if self.is_new:
             self.is_new = False
-            self.agent.tell(self._overview(root), "harness")
+            self.agent.tell(self.crew.overview or await overview(self.crew, self.info), "harness")
         start = (self.crew.board.approved_hash, dict(self.crew.board.states))
         reminders = 0
         while True:
@@ -76,10 +74,6 @@ class Planner:
             self.agent.tell(
                 f"Approved steps are still pending: {steps}. Spawn a coder for step {board.pending[0]} now.", "harness"
             )
-
-    def _overview(self, root: Path) -> str:
-        text = workspace_map(self._files, root, WEAK_MAP_CHARS if self.info.weak else MAP_CHARS)
-        return f"The project:\n{text}" if text.strip() else "The project's folder is empty."
 
     def _take_messages(self) -> None:
         if any(source == "person" for _, _, source in self.agent.inbox.waiting):
@@ -106,3 +100,10 @@ class Planner:
 
     def _move(self) -> Move:
         return planner_move(self.agent.conversation, self.crew.board, self._ranked, self._decided)
+
+
+async def overview(crew: Crew, info: ModelInfo) -> str:
+    """What the planner is told of the project before the first message."""
+    files = await list_files(area_of(crew.workspace, "."))
+    text = workspace_map(files, crew.workspace.root, WEAK_MAP_CHARS if info.weak else MAP_CHARS)
+    return f"The project:\n{text}" if text.strip() else "The project's folder is empty."

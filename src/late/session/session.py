@@ -14,7 +14,7 @@ from late import __version__
 from late.agent.crew import Crew
 from late.agent.history import agents_of
 from late.agent.loop import TurnsEnd
-from late.agent.planner import Planner
+from late.agent.planner import Planner, overview
 from late.agent.subagents import Subagents
 from late.errors import LateError, UserError
 from late.events import (
@@ -121,13 +121,15 @@ class Session:
         return event
 
     async def connect(self) -> ModelInfo:
-        """Ask the planner's endpoint what it serves.
+        """Ask the planner's endpoint what it serves, and make ready what the first request needs.
 
         Raises:
             ProviderError: nothing answers there.
         """
         info = await self.crew.planner_provider.connect()
         self._note_model("planner", info)
+        if self._planner is None and not self.crew.records:
+            self.crew.overview = await overview(self.crew, info)
         return info
 
     async def submit(self, text: str) -> None:

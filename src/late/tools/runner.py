@@ -8,7 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, cast
 
 from pydantic import ValidationError
@@ -69,21 +69,22 @@ class ToolRunner:
     reminder: Callable[[], str] | None = None
     """Added to what is read: the request again, for models that forget it over a file."""
 
+    _began: float = field(default=0.0, init=False)
+
     async def run(self, call: ToolCall) -> ToolFinished:
         """Take a call through the gate. Every failure becomes a result that the model can act on.
 
         A cancelled run is recorded with a result before the cancellation goes on.
         """
-        start = time.monotonic()
+        self._began = time.monotonic()
         try:
-            finished = await self._run(call)
+            status, result = await self._run(call)
         except asyncio.CancelledError:
-            self._finish(call, "cancelled", "Cancelled by the person before it ended.", start)
+            self._finish(call, "cancelled", "Cancelled by the person before it ended.")
             raise
         except ToolError as error:
-            text = f"{error}\n{error.hint}" if error.hint else str(error)
-            return self._finish(call, "error", text, start)
-        return self._finish(call, finished[0], finished[1].content, start, finished[1].details)
+            return self._finish(call, "error", f"{error}\n{error.hint}" if error.hint else str(error))
+        return self._finish(call, status, result.content, result.details)
 
     async def _run(self, call: ToolCall) -> tuple[Status, ToolResult]:
         tool = self.registry.get(call.name)
@@ -137,6 +138,7 @@ class ToolRunner:
                 arguments=args.model_dump(mode="json", exclude_none=True),
             )
         )
+        self._began = time.monotonic()  # the time that a person took to answer is not the tool's
         result = await tool.run(args, context)
         for change in result.changes:
             self.emit(
@@ -176,10 +178,11 @@ class ToolRunner:
 
     def refuse(self, call: ToolCall, text: str, status: Status = "error") -> ToolFinished:
         """Record a result for a call that was never taken up (cut off, interrupted, not legal now)."""
-        return self._finish(call, status, text, time.monotonic())
+        self._began = time.monotonic()
+        return self._finish(call, status, text)
 
     def _finish(
-        self, call: ToolCall, status: Status, content: str, start: float, details: dict[str, Any] | None = None
+        self, call: ToolCall, status: Status, content: str, details: dict[str, Any] | None = None
     ) -> ToolFinished:
         event = ToolFinished(
             agent_id=self.agent_id,
@@ -188,7 +191,7 @@ class ToolRunner:
             status=status,
             content=content or "(no output)",
             details=details or {},
-            duration_ms=round((time.monotonic() - start) * 1000, 1),
+            duration_ms=round((time.monotonic() - self._began) * 1000, 1),
         )
         self.emit(event)
         return event
