@@ -23,7 +23,7 @@ PLANNER = "planner"
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ToolCall(_Value):
@@ -468,7 +468,7 @@ STORED = (
 )
 
 AnyEvent = Annotated[STORED | DELTAS, Field(discriminator="type")]
-EVENTS: TypeAdapter[Any] = TypeAdapter(AnyEvent)
+EVENTS: TypeAdapter[Any] = TypeAdapter(AnyEvent, config=ConfigDict(defer_build=True))
 """Reads an event back from its JSON: `EVENTS.validate_json(text)`."""
 
 
@@ -476,7 +476,7 @@ class UnknownEvent(Event):
     """An event type that this version does not know, kept as it is so that an older `late` opens a newer log."""
 
     type: str
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 def parse_event(text: str | bytes) -> Event:

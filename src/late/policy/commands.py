@@ -18,7 +18,7 @@ from late.policy.expand import Argument, Scope, Unknown
 from late.policy.judging import Call, Prefix, Scripts
 from late.policy.paths import FREE_DEVICES, Place, Places, secret_name
 from late.policy.table import Role, lookup
-from late.policy.verdicts import ONCE, Verdict, never, outside_verdict, secret_verdict
+from late.policy.verdicts import ONCE, SCOPES, Verdict, never, outside_verdict, secret_verdict
 
 REMEMBERED: Final[tuple[ApprovalScope, ...]] = ("once", "session", "project")
 SYSTEM_FOLDERS: Final = frozenset(
@@ -335,7 +335,7 @@ class Commands:
             call.spec.teach,
             pattern=pattern,
             key=key,
-            scopes=REMEMBERED if key else ONCE,
+            scopes=SCOPES if key else ONCE,
         )
 
     def _free_operands(self, call: Call) -> frozenset[int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from late.events import Scope
 from late.policy.approvals import Approvals
@@ -83,6 +83,8 @@ class Policy:
             return secret_verdict(path, place.secret)
         if place.kind == "inside" or str(place.real) == "/dev/null":
             return None
+        if Path(place.real).is_relative_to(self._approvals.directory.parent / "output"):
+            return None  # late's own: the rest of an output that was cut
         return outside_verdict(self._places.shown(place), str(place.real))
 
     def _write(self, question: Question) -> Verdict:
