@@ -18,10 +18,11 @@ run: $(RUNS) ## try late on a sample project; fetches or builds the model's runt
 	@$(BIN)/python scripts/demo.py $(ARGS)
 
 test: $(MODELS) ## all tests, with the real small model (fetched once)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not model" $(ARGS)
+	$(BIN)/python -m pytest -m model $(ARGS)
 
 test-fast: $(DEVELOPS) ## all tests that need no model
-	$(BIN)/python -m pytest -m "not model" $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not model" $(ARGS)
 
 e2e: $(MODELS) ## only the tests with the real small model
 	$(BIN)/python -m pytest -m model $(ARGS)
