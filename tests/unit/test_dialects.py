@@ -171,6 +171,15 @@ class TestPlain:
         assert arguments["search"] == region
         assert arguments["replace"] == "    def f(self):\n        return 2\n"
 
+    def test_imports_before_a_symbol_go_to_the_top_of_the_file(self):
+        region = "def f():\n    return 1\n"
+        target = EditTarget("a.py", f"import os\n\n\n{region}", region)
+        answer = "```python\nimport os\nimport re\n\ndef f():\n    return re\n```"
+        assert code_calls(answer, target) == [
+            ("target_edit", {"path": "a.py", "search": "import os", "replace": "import re\nimport os"}),
+            ("target_edit", {"path": "a.py", "search": region, "replace": "def f():\n    return re\n"}),
+        ]
+
     def test_a_block_that_is_never_closed_is_none(self):
         assert fences("a.py\n```python\nx = 1\n") == []
 

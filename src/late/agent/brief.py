@@ -91,7 +91,9 @@ def ask_for_file(path: str, root: Path, brief: str) -> str:
 def ask_for_code(path: str, symbol: str | None) -> str:
     """The form of the answer to a turn for code."""
     if symbol is not None:
-        return f"Answer with the complete new text of {symbol} in one fenced block."
+        return (
+            f"Answer with the complete new text of {symbol} in one fenced block; new code goes behind it in the block."
+        )
     return f"Answer with the line {path} and then the complete new content of the file in one fenced block."
 
 

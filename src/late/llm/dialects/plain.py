@@ -185,7 +185,9 @@ def code_calls(answer: str, target: EditTarget) -> list[tuple[str, dict[str, str
         return []
     text = _unwrapped(chosen[0].text, target)
     if target.region is not None:
-        return [("target_edit", {"path": target.path, "search": target.region, "replace": _fit(text, target.region)})]
+        imports, text = _imports_apart(text, target.region)
+        edit = {"path": target.path, "search": target.region, "replace": _fit(text, target.region)}
+        return [*_import_edit(imports, target), ("target_edit", edit)]
     return [("write_file", {"path": target.path, "content": text})]
 
 
@@ -212,6 +214,32 @@ def _unwrapped(text: str, target: EditTarget) -> str:
         inner = fences(text)
         return inner[0].text if inner else body
     return text
+
+
+_IMPORT = re.compile(r"(?:import|from) [\w.]+[^\n]*$")
+
+
+def _imports_apart(text: str, region: str) -> tuple[list[str], str]:
+    """Take import lines that stand before a rewritten symbol out of it: they belong to the top of the file."""
+    lines = text.strip("\n").split("\n")
+    head = next((at for at, line in enumerate(lines) if line.strip() and not _IMPORT.match(line)), len(lines))
+    if head == len(lines) or _IMPORT.match(region.lstrip()):
+        return [], text
+    return [line for line in lines[:head] if line.strip()], "\n".join(lines[head:]) + "\n"
+
+
+def _import_edit(imports: list[str], target: EditTarget) -> list[tuple[str, dict[str, str]]]:
+    """Put imports that the file does not have before its first one, else before its first definition."""
+    lines = (target.text or "").split("\n")
+    missing = [line for line in imports if line not in lines]
+    if not missing:
+        return []
+    first = next((line for line in lines if _IMPORT.match(line)), None)
+    anchor = first or next((line for line in lines if re.match(r"(?:async def|class|def|@)\b?", line)), None)
+    if anchor is None or lines.count(anchor) > 1:
+        return []
+    gap = "\n" if first else "\n\n\n"
+    return [("target_edit", {"path": target.path, "search": anchor, "replace": "\n".join(missing) + gap + anchor})]
 
 
 def _fit(text: str, region: str) -> str:
