@@ -215,7 +215,12 @@ def code_move(target: str, root: Path, symbol: str | None) -> Legal:
     region = None
     if text is not None and symbol is not None and (found := find_symbol(root / target, symbol)):
         region = region_of(text, found)
-    return Legal({}, speech=False, edit=EditTarget(target, text, region))
+    path: JsonSchema = {"const": target}
+    if region is None:
+        call = {"write_file": _object(path=path, content={"type": "string"})}
+    else:
+        call = {"target_edit": _object(path=path, search={"const": region}, replace={"type": "string"})}
+    return Legal(call, speech=False, edit=EditTarget(target, text, region))
 
 
 def symbol_choices(target: str, root: Path) -> list[Symbol]:

@@ -161,6 +161,8 @@ def clean_environment(base: Mapping[str, str], *, read_only: bool = False) -> di
         "GIT_SEQUENCE_EDITOR": "true",
         "EDITOR": "true",
         "VISUAL": "true",
+        # Two edits of one size within a second leave bytecode that Python takes for current.
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
     settings = (*_GIT_CONFIG, *(_GIT_READS if read_only else ()))
     env["GIT_CONFIG_COUNT"] = str(len(settings))

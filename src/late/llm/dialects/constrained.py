@@ -49,7 +49,7 @@ class ConstrainedDialect:
 
     def decoder(self, request: TurnRequest) -> Decoder:
         """A reader of the one JSON object."""
-        return JsonDecoder()
+        return JsonDecoder(final=request.legal is not None and request.legal.edit is not None)
 
     def _tail(self, request: TurnRequest) -> str:
         return CALL_FORMAT if request.tools else ""
@@ -112,8 +112,10 @@ def response_format(legal: Legal) -> dict[str, Any]:
 class JsonDecoder:
     """Shows speech and arguments while the JSON streams, and makes the call at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, final: bool = False) -> None:
+        """`final`: the answer's call is all that is wanted of this turn."""
         self._partial = PartialJson()
+        self._final = final
 
     def feed(self, item: StreamItem) -> Iterable[StreamItem]:
         """Text becomes speech or fragments of a call; everything else passes."""
@@ -147,5 +149,5 @@ class JsonDecoder:
                 arguments=json.dumps(answer.get("arguments") or {}, ensure_ascii=False),
             )
             finish = "tool_calls" if completed.finish == "stop" else completed.finish
-            return replace(completed, raw=raw, text="", calls=(call,), finish=finish)
+            return replace(completed, raw=raw, text="", calls=(call,), finish=finish, final=self._final)
         return replace(completed, raw=raw, text=str(answer.get(SAY, "")))
