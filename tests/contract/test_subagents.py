@@ -180,3 +180,21 @@ async def test_a_command_that_was_running_when_the_process_died_is_neither_repea
     assert INTERRUPTED in server.requests[3].messages[-1]["content"]
     assert FIXED in (project / "cart.py").read_text()
     assert second.of(RunFinished)[-1].reason == "done"
+
+
+async def test_the_check_that_the_plan_names_may_be_run_by_its_coder_without_a_question(project, data):
+    script = [
+        call("write_implementation_plan", PLAN),
+        call("spawn_subagent", SPAWN),
+        call("target_edit", EDIT),
+        call("bash", {"command": PLAN["steps"][0]["verify"]}),
+        call("bash", {"command": "python3 -c 'print(1)'"}),
+        say("Done."),
+        say("Done."),
+    ]
+    with ScriptedServer(script) as server:
+        driver = drive(project, server.base_url, data)
+        await driver.say("Fix it.")
+        await driver.session.close()
+    assert [request.kind for request in driver.of(ApprovalRequested)] == ["plan", "tool"]
+    assert "print(1)" in driver.of(ApprovalRequested)[1].detail

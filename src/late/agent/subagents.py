@@ -139,6 +139,9 @@ class Subagents:
             review=partial(refuse_slips, f"{crew.request}\n{step.title}\n{step.instruction}") if info.weak else None,
             remark=None if info.weak else self._remark,
         )
+        assert crew.board.plan is not None
+        checks = (other.verify for other in crew.board.plan.steps)
+        agent.runner.approved_commands = frozenset(command for command in checks if command)
         publish = agent.emit
 
         def emit(event: Event) -> None:
@@ -150,7 +153,6 @@ class Subagents:
             crew.emit(StepStarted(agent_id=agent_id, step=number, title=step.title, coder_id=agent_id))
             if snapshot is not None:
                 crew.emit(SnapshotTaken(agent_id=agent_id, step=number, commit=snapshot.commit, ref=snapshot.ref))
-            assert crew.board.plan is not None
             if not info.weak:
                 brief = coder_brief(crew.request, crew.board.plan, number, args.goal)
                 shown = self._shown((*step.files, *args.ctx_files), agent, info)

@@ -62,6 +62,8 @@ class ToolRunner:
     cap_chars: int
     step_files: tuple[str, ...] | None = None
     """A coder's write scope; `None` where there is no step."""
+    approved_commands: frozenset[str] = frozenset()
+    """Commands that the person approved with the plan: the checks of its steps."""
     review: Review | None = None
     """Refuses edits before they are written."""
     remark: Callable[[FileChange], str] | None = None
@@ -111,12 +113,14 @@ class ToolRunner:
                 step_files=self.step_files,
             )
         )
+        if verdict.tier == "ask" and getattr(args, "command", None) in self.approved_commands:
+            verdict = replace(verdict, tier="auto", reason="the approved plan names this command", rule="plan.verify")
         self.emit(
             PolicyDecided(
                 agent_id=self.agent_id, call_id=call.id, tier=verdict.tier, reason=verdict.reason, rule=verdict.rule
             )
         )
-        context.only_reads = verdict.tier == "auto"
+        context.only_reads = verdict.tier == "auto" and verdict.rule != "plan.verify"
         if verdict.tier == "never":
             return "refused", ToolResult(f"Refused: {verdict.reason}. {verdict.teaching}".strip())
         preview = tool.preview(args, context)
