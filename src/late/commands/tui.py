@@ -74,7 +74,7 @@ class _Opener:
         from late.tui.link import Opened
 
         session = open_session(settings, directory, resume=None if fresh else session_id)
-        return Opened(session, settings.warnings)
+        return Opened(session, settings.warnings, settings.theme, settings.mouse)
 
     def _prepare(self) -> tuple[Settings, Path, str | None]:
         importlib.import_module("late.session.open")

@@ -24,7 +24,7 @@ from late.tui.deciding import Decisions
 from late.tui.state import PLANNER
 from late.tui.statusline import TICK_S
 from late.tui.surface import Surface
-from late.tui.theme import DARK, THEMES, palette_of
+from late.tui.theme import DARK, THEMES, palette_of, theme_named
 from late.tui.widgets.bars import StatusBar, Tabs
 from late.tui.widgets.prompt import Prompt
 from late.tui.widgets.transcript import Transcript
@@ -133,11 +133,15 @@ class LateApp(Surface):
 
     async def _start(self, *, fresh: bool = False) -> None:
         try:
-            await self.link.open(fresh=fresh)
+            opened = await self.link.open(fresh=fresh)
         except LateError as error:
             self.failure = error
             self.exit(return_code=1)
             return
+        if opened.theme is not None and (theme := theme_named(opened.theme)):
+            self.theme = theme
+        if not opened.mouse:
+            _release_mouse(self._driver)
         for block in self.state.planner.blocks:
             if isinstance(block, UserBlock) and block.source == "person":
                 self.prompt.remember(block.content)
@@ -415,3 +419,11 @@ def _driver_class() -> type[Driver] | None:
     from late.tui.driver import CompactDriver
 
     return CompactDriver
+
+
+def _release_mouse(driver: Driver | None) -> None:
+    """Leave the mouse to the terminal, where ours is the driver in use."""
+    from late.tui.driver import CompactDriver
+
+    if isinstance(driver, CompactDriver):
+        driver.release_mouse()

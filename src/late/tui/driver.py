@@ -32,6 +32,11 @@ class CompactDriver(LinuxDriver):
     erases_in_colour = not os.environ.get("TERM", "").startswith("screen") or "TMUX" in os.environ
     """Whether erased cells take the background colour: all terminals in use do, except GNU Screen."""
 
+    def release_mouse(self) -> None:
+        """Leave the mouse to the terminal, for selecting text there."""
+        self._disable_mouse_support()
+        self._mouse = False
+
     def write(self, data: str) -> None:
         """Write a frame."""
         super().write(compacted(data, erase=self.erases_in_colour) if len(data) > 64 else data)

@@ -32,6 +32,10 @@ class Opened(NamedTuple):
 
     session: Session
     warnings: tuple[str, ...] = ()
+    theme: str | None = None
+    """A theme's short name (`dark`, `light`, `ansi`); `None` where the settings name none."""
+    mouse: bool = True
+    """Whether the mouse is ours, or the terminal's own for selecting text."""
 
 
 class Open(Protocol):
@@ -81,13 +85,14 @@ class Link:
         self.state.planner.activity = "starting"
         self.state.planner.blocks.append(self._welcome)
 
-    async def open(self, *, fresh: bool = False) -> None:
+    async def open(self, *, fresh: bool = False) -> Opened:
         """Open the session and show what was in it so far; `connect` comes after that.
 
         Raises:
             LateError: it cannot be opened.
         """
-        session, warnings = await self._open(fresh=fresh)
+        opened = await self._open(fresh=fresh)
+        session = opened.session
         presenter_class = (await asyncio.to_thread(_import_presenter)).Presenter
         presenter: Presenter = presenter_class(self.state, self._clock)
         history = session.history()
@@ -97,7 +102,8 @@ class Link:
         if history:
             self._welcome.facts = [Fact("directory", str(session.directory)), Fact("session", session.id or "")]
             self._welcome.changed()
-        self.state.planner.blocks.extend(NoteBlock(warning, "warning") for warning in warnings)
+        self.state.planner.blocks.extend(NoteBlock(warning, "warning") for warning in opened.warnings)
+        return opened
 
     async def connect(self) -> None:
         """Ask for the model until somebody answers; then send what was written meanwhile."""

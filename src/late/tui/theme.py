@@ -100,10 +100,15 @@ ANSI = Theme(
 THEMES = (DARK, LIGHT, ANSI)
 
 
+def theme_named(short: str) -> str | None:
+    """The theme that a person calls `dark`, `light` or `ansi`."""
+    asked = f"late-{short.lower()}"
+    return asked if any(theme.name == asked for theme in THEMES) else None
+
+
 def chosen_theme(environ: Mapping[str, str]) -> str:
     """The theme's name by `LATE_THEME` (`dark`, `light` or `ansi`), else by the background that `COLORFGBG` tells."""
-    asked = f"late-{environ.get('LATE_THEME', '').lower()}"
-    if any(theme.name == asked for theme in THEMES):
+    if asked := theme_named(environ.get("LATE_THEME", "")):
         return asked
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
     return LIGHT.name if background in {"7", "15"} else DARK.name
