@@ -111,6 +111,16 @@ class TestConstrained:
         shown = "".join(item.arguments for item in items if isinstance(item, CallFragment))
         assert shown.strip().startswith('{"path": "a"}')
 
+    def test_speech_that_runs_in_circles_is_stopped_and_kept(self):
+        decoder = JsonDecoder()
+        line = "The same sentence again and again.\\n"
+        for item in ['{"say": "', *[line] * 20]:
+            list(decoder.feed(Text(item)))
+        assert decoder.stop()
+        done = decoder.finish(Completed(text='{"say": "' + line * 20, finish="repetition"))
+        assert done.text.startswith("The same sentence")
+        assert (done.finish, json.loads(done.raw)["say"]) == ("stop", done.text)
+
     def test_a_cut_answer_has_no_call(self):
         done = JsonDecoder().finish(Completed(text='{"name": "read_file", "argum', finish="length"))
         assert done.calls == ()
@@ -170,6 +180,13 @@ class TestPlain:
         assert (name, rest) == ("target_edit", [])
         assert arguments["search"] == region
         assert arguments["replace"] == "    def f(self):\n        return 2\n"
+
+    def test_new_code_goes_behind_the_symbol_also_when_it_comes_inside_of_its_class(self):
+        region = "    def f(self):\n        return 1\n"
+        target = EditTarget("a.py", f"class A:\n{region}", region, insert=True)
+        answer = "```python\nclass A:\n    def g(self):\n        return 2\n```"
+        replace = "    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+        assert code_calls(answer, target) == [("target_edit", {"path": "a.py", "search": region, "replace": replace})]
 
     def test_imports_before_a_symbol_go_to_the_top_of_the_file(self):
         region = "def f():\n    return 1\n"

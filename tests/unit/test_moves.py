@@ -1,11 +1,15 @@
 """What a led model may do next, and which files a request is about."""
 
+from pathlib import Path
+
 import pytest
 
 from late.agent.board import PlanBoard
-from late.agent.moves import named_files, named_paths, planner_move
+from late.agent.focus import concerns_all, defining_files, insertion_point, named_files, named_paths
+from late.agent.moves import planner_move
 from late.events import ToolCall
 from late.llm.messages import AgentMessage, Conversation, SystemMessage, ToolMessage, UserMessage
+from late.workspace.outline import symbols_of
 
 FILES = ["README.md", "shop/cart.py", "shop/tax.py", "tests/test_cart.py", "users.py", "greet.py"]
 
@@ -48,14 +52,14 @@ def did(conversation, name, arguments, content):
 
 def test_a_plain_change_reads_first_and_plans_then():
     conversation = start("Fix shop/cart.py.")
-    move = planner_move(conversation, PlanBoard(), FILES, 0)
+    move = planner_move(conversation, PlanBoard(), FILES, 0, Path("/nowhere"))
     assert move.forced.name == "classify_request"
     did(conversation, "classify_request", '{"kind": "change"}', "ok")
-    move = planner_move(conversation, PlanBoard(), FILES, 0)
+    move = planner_move(conversation, PlanBoard(), FILES, 0, Path("/nowhere"))
     assert sorted(move.calls) == ["read_file", "search"]
     assert not move.speech
     did(conversation, "read_file", '{"path": "shop/cart.py"}', "1| x")
-    move = planner_move(conversation, PlanBoard(), FILES, 0)
+    move = planner_move(conversation, PlanBoard(), FILES, 0, Path("/nowhere"))
     steps = move.calls["write_implementation_plan"]["properties"]["steps"]
     assert steps["items"]["properties"]["files"]["items"]["enum"] == ["shop/cart.py"]
     assert steps["maxItems"] == 1
@@ -64,7 +68,38 @@ def test_a_plain_change_reads_first_and_plans_then():
 def test_a_question_may_be_answered_and_never_planned():
     conversation = start("Where is the tax computed?")
     did(conversation, "classify_request", '{"kind": "question"}', "ok")
-    move = planner_move(conversation, PlanBoard(), FILES, 0)
+    move = planner_move(conversation, PlanBoard(), FILES, 0, Path("/nowhere"))
     assert move.speech
     assert "write_implementation_plan" not in move.calls
     assert "spawn_subagent" not in move.calls
+
+
+def test_a_name_that_can_only_be_code_leads_to_the_file_that_defines_it(tmp_path):
+    (tmp_path / "client.py").write_text("MAX_RETRIES = 3\n")
+    (tmp_path / "main.py").write_text("from client import MAX_RETRIES\n\nprint(MAX_RETRIES)\n")
+    files = ["main.py", "client.py"]
+    assert defining_files("MAX_RETRIES must be 5 instead of 3.", files, tmp_path) == ["client.py"]
+    assert defining_files("The retries must be 5.", files, tmp_path) == []
+
+
+def test_every_file_that_something_is_moved_between_gets_a_step():
+    request_ = "Move total from shop/cart.py to shop/tax.py."
+    assert concerns_all(request_)
+    conversation = start(request_)
+    did(conversation, "classify_request", '{"kind": "change"}', "ok")
+    did(conversation, "read_file", '{"path": "shop/cart.py"}', "1| x")
+    move = planner_move(conversation, PlanBoard(), FILES, 0, Path("/nowhere"))
+    steps = move.calls["write_implementation_plan"]["properties"]["steps"]["prefixItems"]
+    paths = [step["properties"]["files"]["items"]["const"] for step in steps]
+    assert paths == ["shop/cart.py", "shop/tax.py"]
+
+
+def test_a_new_method_goes_behind_the_last_one_of_its_class():
+    code = "class A:\n    def f(self):\n        pass\n\n    def g(self):\n        pass\n\n\ndef h():\n    pass\n"
+    found = symbols_of(code, "python")
+    name, anchor = insertion_point("Add a method low(limit) to the class A in a.py.", found)
+    assert (name, anchor.name) == ("low", "A.g")
+    name, anchor = insertion_point("Add a function called `top` to a.py.", found)
+    assert (name, anchor.name) == ("top", "h")
+    assert insertion_point("Add a method g to the class A.", found) is None
+    assert insertion_point("Fix g.", found) is None

@@ -108,6 +108,20 @@ def ask_for_symbol(path: str, symbol: str, text: str, brief: str) -> str:
     return f"{fenced(path, text)}\n\n{brief}\n\nChange {symbol} so. {ask_for_code(path, symbol)}"
 
 
+def ask_for_new_code(path: str, name: str, shown: str, brief: str) -> str:
+    """New code that goes into a large file; `shown` is what it has to fit to."""
+    return (
+        f"From {path}:\n{fenced(path, shown)}\n\n{brief}\n\n"
+        f"Write {name} now. Answer with the complete code of {name} alone in one fenced block."
+    )
+
+
+def with_references(text: str, paths: Sequence[str], root: Path) -> str:
+    """A request for a new file, behind the existing files that the person names: what it has to be made from."""
+    shown = [fenced(path, TextFile.decode((root / path).read_bytes()).plain) for path in paths]
+    return "\n\n".join([*shown, text])
+
+
 def check_failed(check: CheckResult, left: int) -> str:
     """What a coder hears when its step's check failed."""
     tries = "This is the last try." if left == 1 else f"{left} tries are left."

@@ -13,13 +13,16 @@ from functools import partial
 from late.agent.brief import (
     ask_for_code,
     ask_for_file,
+    ask_for_new_code,
     ask_for_symbol,
     ask_for_symbol_name,
     check_failed,
     led_brief,
+    with_references,
 )
 from late.agent.checks import is_test
 from late.agent.crew import CHARS_PER_TOKEN
+from late.agent.focus import existing_files, insertion_point
 from late.agent.loop import Agent, Move, TurnsEnd, run_turn, run_turns
 from late.agent.moves import choose_symbol_move, chosen_symbol, code_move, region_of, symbol_choices
 from late.agent.stepwork import CHECK_TRIES, StepWork
@@ -27,7 +30,7 @@ from late.errors import ToolError
 from late.events import Outcome
 from late.llm.messages import AgentMessage, ToolMessage
 from late.workspace.files import TextFile
-from late.workspace.outline import find_symbol
+from late.workspace.outline import Symbol, find_symbol, symbols
 from late.workspace.review import review_edit
 
 TURNS_PER_FILE = 3
@@ -78,13 +81,19 @@ async def _file(work: StepWork, path: str, brief: str, retry: int = 0) -> TurnsE
         agent.runner.stamps.record(file, data)
     text = TextFile.decode(data).plain
     agent.max_turns = agent.turns + TURNS_PER_FILE
-    symbol = await _symbol(work, path, brief)
+    choices = symbol_choices(path, root)
+    new = insertion_point(crew.request, symbols(file)) if choices else None
+    symbol = new[1].name if new else await _symbol(agent, path, choices, brief)
     found = find_symbol(file, symbol) if symbol else None
-    if symbol and found:
+    if new:
+        text = _surroundings(text, new[1], symbols(file))
+        agent.tell(ask_for_new_code(path, new[0], text, brief), "harness")
+    elif symbol and found:
         text = region_of(text, found)
         agent.tell(ask_for_symbol(path, symbol, text, brief), "harness")
     else:
-        agent.tell(ask_for_file(path, root, brief), "harness")
+        sources = [] if data else existing_files(crew.request, root)
+        agent.tell(with_references(ask_for_file(path, root, brief), sources, root), "harness")
     agent.max_tokens = int(len(text) / CHARS_PER_TOKEN * 1.5) + MORE_TOKENS
     if work.info.context_window:
         agent.max_tokens = min(agent.max_tokens, work.info.context_window // 3)
@@ -94,7 +103,7 @@ async def _file(work: StepWork, path: str, brief: str, retry: int = 0) -> TurnsE
         tries = agent.turns - first + retry
         if tries and crew.limits.temperature is None:
             agent.temperature = min(COOLEST + WARMER * tries, WARMEST)
-        return code_move(path, root, symbol)
+        return code_move(path, root, symbol, insert=new is not None)
 
     agent.next_move = move
     end = await run_turns(agent)
@@ -104,12 +113,21 @@ async def _file(work: StepWork, path: str, brief: str, retry: int = 0) -> TurnsE
     return end
 
 
-async def _symbol(work: StepWork, path: str, brief: str) -> str | None:
+def _surroundings(text: str, anchor: Symbol, found: list[Symbol]) -> str:
+    """What new code has to fit to: the head of its class with the first method, and the code it comes behind."""
+    scope = anchor.name.rpartition(".")[0]
+    parent = next((symbol for symbol in found if scope and symbol.name == scope), None)
+    if parent is None:
+        return region_of(text, anchor)
+    first = next(symbol for symbol in found if symbol.name.rpartition(".")[0] == scope)
+    head = "".join(text.splitlines(keepends=True)[parent.start_line - 1 : first.end_line])
+    return head if first == anchor else f"{head}\n    ...\n\n{region_of(text, anchor)}"
+
+
+async def _symbol(agent: Agent, path: str, choices: list[Symbol], brief: str) -> str | None:
     """The symbol of a large file that the model wants to change; `None` where the file is rewritten whole."""
-    choices = symbol_choices(path, work.crew.workspace.root)
     if not choices:
         return None
-    agent = work.agent
     agent.max_tokens = CHOICE_TOKENS
     agent.tell(ask_for_symbol_name(path, choices, brief), "harness")
     agent.next_move = partial(choose_symbol_move, path, choices)

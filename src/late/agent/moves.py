@@ -7,7 +7,6 @@ with native calls is not narrowed; the gate holds the same rules for it.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import Any
 
 from late.agent.board import PlanBoard
 from late.agent.checks import is_test
+from late.agent.focus import concerns_all, defining_files, named_files, tests_wanted
 from late.agent.intent import plain_intent
 from late.agent.loop import Finish, Move
 from late.agent.plan import PLAN_FILE
@@ -39,54 +39,6 @@ MOST_SYMBOLS = 150
 """In an enumeration; the grammar is compiled at every turn."""
 WHOLE_FILE_LINES = 60
 """Up to here a weak model rewrites a whole file reliably (measured); above, one symbol at a time."""
-
-_NEW_PATH = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z][A-Za-z0-9]{0,7}\b")
-
-
-def named_paths(request: str, files: Sequence[str]) -> list[str]:
-    """Paths that a request names and that do not exist: what a step may create."""
-    known = set(files) | {path.rsplit("/", 1)[-1] for path in files}
-    found = (match[0].rstrip(".") for match in _NEW_PATH.finditer(request))
-    return [
-        path
-        for path in dict.fromkeys(found)
-        if path not in known and ".." not in path and path != PLAN_FILE and not _is_prose(path)
-    ]
-
-
-def named_files(request: str, files: Sequence[str]) -> list[str]:
-    """The files that a request says are to be changed or created; empty where it leaves that open.
-
-    A test that is named besides them is taken for the measure, unless tests are what is asked for.
-    """
-    if _WIDE.search(request):
-        return []
-    named = [path for path in files if re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", request)]
-    if not named:
-        bare = {path: path.rsplit("/", 1)[-1] for path in files}
-        unique = [path for path, name in bare.items() if list(bare.values()).count(name) == 1]
-        named = [path for path in unique if re.search(rf"(?<![\w./-]){re.escape(bare[path])}(?![\w/-])", request)]
-    named += named_paths(request, files)
-    wanted = named if _TESTS_WANTED.search(request) else [path for path in named if not is_test(path)]
-    return sorted(wanted, key=lambda path: request.find(path.rsplit("/", 1)[-1]))
-
-
-_WIDE = re.compile(
-    r"\b(?:everywhere|throughout|all (?:the )?(?:files|callers|uses|usages|places)|whole project)\b", re.I
-)
-_TESTS_WANTED = re.compile(r"\b(?:add|extend|write|create|update)\b[^.]{0,40}\btests?\b", re.I)
-
-
-def _is_prose(word: str) -> bool:
-    """`e.g`, `Account.withdraw`, `self.total`: dotted words that are no file names."""
-    suffix = word.rsplit(".", 1)[-1]
-    return "/" not in word and suffix not in _SUFFIXES
-
-
-_SUFFIXES = frozenset(
-    "py pyi js jsx mjs cjs ts tsx go rs java kt c h cc cpp hpp cs rb php sh bash sql html css scss json toml yaml yml "
-    "ini cfg conf md rst txt csv xml lua swift scala ex exs vue svelte tf proto".split()
-)
 
 
 def _since_person(conversation: Conversation) -> list[Message]:
@@ -132,7 +84,9 @@ def _object(**properties: JsonSchema) -> JsonSchema:
     }
 
 
-def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[str], proposals: int) -> Move:
+def planner_move(
+    conversation: Conversation, board: PlanBoard, files: Sequence[str], proposals: int, root: Path
+) -> Move:
     """The planner's next move.
 
     Args:
@@ -140,6 +94,7 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
         board: The plan in force.
         files: The project's files, the likeliest for this request first.
         proposals: Plans decided on since the person's last message.
+        root: The workspace's folder.
     """
     messages = _since_person(conversation)
     request = next((m.text for m in messages if isinstance(m, UserMessage) and m.source == "person"), "")
@@ -156,7 +111,7 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
     files = [path for path in files if path != PLAN_FILE]
     unread = [path for path in files if path not in seen][:MOST_CHOICES]
     looking = _reads(unread) if len(reads) < MOST_READS and unread else {}
-    focus = named_files(request, files)
+    focus = named_files(request, files) or defining_files(request, files, root)
     if kind == "question":
         return Legal(looking, speech=True)
     if proposals and board.approved:
@@ -166,8 +121,13 @@ def planner_move(conversation: Conversation, board: PlanBoard, files: Sequence[s
     if looking and not seen and files:
         return Legal(looking, speech=False)
     if focus:
-        return Legal({"write_implementation_plan": _plan_schema(focus)}, speech=False)
+        # What is new is written first, while what it is made from still stands where it was.
+        focus.sort(key=lambda path: path in files)
+        plan = _plan_schema(focus, all_of_them=concerns_all(request))
+        return Legal({"write_implementation_plan": plan}, speech=False)
     paths = [*(path for path in files if path in seen), *unread[:MOST_UNREAD]]
+    if not tests_wanted(request):
+        paths = [path for path in paths if not is_test(path)] or paths
     return Legal({**looking, "write_implementation_plan": _plan_schema(paths)}, speech=False)
 
 
@@ -190,17 +150,24 @@ def _reads(paths: Sequence[str]) -> dict[str, JsonSchema]:
     }
 
 
-def _plan_schema(paths: Sequence[str]) -> JsonSchema:
-    path: JsonSchema = {"type": "string", "enum": list(paths)} if paths else {"type": "string"}
-    step = _object(
-        title={"type": "string", "minLength": 3, "maxLength": 60},
-        files={"type": "array", "items": path, "minItems": 1, "maxItems": 1},
-        instruction={"type": "string", "minLength": 10, "maxLength": 200},
-    )
-    return _object(
-        title={"type": "string", "minLength": 3, "maxLength": 60},
-        steps={"type": "array", "items": step, "minItems": 1, "maxItems": min(MOST_STEPS, max(1, len(paths)))},
-    )
+def _plan_schema(paths: Sequence[str], *, all_of_them: bool = False) -> JsonSchema:
+    """A plan over these files; `all_of_them`: one step for each, in this order."""
+
+    def step(path: JsonSchema) -> JsonSchema:
+        return _object(
+            title={"type": "string", "minLength": 3, "maxLength": 60},
+            files={"type": "array", "items": path, "minItems": 1, "maxItems": 1},
+            instruction={"type": "string", "minLength": 10, "maxLength": 200},
+        )
+
+    steps: JsonSchema
+    if all_of_them and 1 < len(paths) <= MOST_STEPS + 1:
+        steps = {"type": "array", "prefixItems": [step({"const": path}) for path in paths]}
+    else:
+        path: JsonSchema = {"type": "string", "enum": list(paths)} if paths else {"type": "string"}
+        most = min(MOST_STEPS, max(1, len(paths)))
+        steps = {"type": "array", "items": step(path), "minItems": 1, "maxItems": most}
+    return _object(title={"type": "string", "minLength": 3, "maxLength": 60}, steps=steps)
 
 
 def choose_symbol_move(target: str, choices: Sequence[Symbol]) -> Legal:
@@ -209,8 +176,11 @@ def choose_symbol_move(target: str, choices: Sequence[Symbol]) -> Legal:
     return Legal({"read_file": _object(path={"const": target}, symbol=names)}, speech=False)
 
 
-def code_move(target: str, root: Path, symbol: str | None) -> Legal:
-    """A coder's move for code: the whole file, or one symbol of it, as it is now on disk."""
+def code_move(target: str, root: Path, symbol: str | None, *, insert: bool = False) -> Legal:
+    """A coder's move for code: the whole file, or one symbol of it, as it is now on disk.
+
+    `insert`: the answer is new code that goes behind the symbol.
+    """
     text = _text(root / target)
     region = None
     if text is not None and symbol is not None and (found := find_symbol(root / target, symbol)):
@@ -220,7 +190,7 @@ def code_move(target: str, root: Path, symbol: str | None) -> Legal:
         call = {"write_file": _object(path=path, content={"type": "string"})}
     else:
         call = {"target_edit": _object(path=path, search={"const": region}, replace={"type": "string"})}
-    return Legal(call, speech=False, edit=EditTarget(target, text, region))
+    return Legal(call, speech=False, edit=EditTarget(target, text, region, insert=insert))
 
 
 def symbol_choices(target: str, root: Path) -> list[Symbol]:

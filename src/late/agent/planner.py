@@ -99,7 +99,8 @@ class Planner:
         return request
 
     def _move(self) -> Move:
-        return planner_move(self.agent.conversation, self.crew.board, self._ranked, self._decided)
+        crew = self.crew
+        return planner_move(self.agent.conversation, crew.board, self._ranked, self._decided, crew.workspace.root)
 
 
 async def overview(crew: Crew, info: ModelInfo) -> str:

@@ -35,6 +35,8 @@ class EditTarget:
     """Its present content; `None` for a file that does not exist yet."""
     region: str | None = None
     """The exact text of the symbol to be rewritten where the whole file would be too much; a substring of `text`."""
+    insert: bool = False
+    """The answer is new code, to be put behind `region`, which stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, cast
 from late.events import ToolCall
 from late.llm.dialects.base import Decoder, answered, as_text, joined, system_text
 from late.llm.dialects.partial import PartialJson
+from late.llm.dialects.repetition import Repetition
 from late.llm.messages import Message, SystemMessage
 from late.llm.provider import (
     CallFragment,
@@ -116,6 +117,8 @@ class JsonDecoder:
         """`final`: the answer's call is all that is wanted of this turn."""
         self._partial = PartialJson()
         self._final = final
+        self._said: list[str] = []
+        self._repetition = Repetition()
 
     def feed(self, item: StreamItem) -> Iterable[StreamItem]:
         """Text becomes speech or fragments of a call; everything else passes."""
@@ -124,13 +127,15 @@ class JsonDecoder:
             return
         for kind, value in self._partial.feed(item.text):
             if kind == SAY:
+                self._said.append(value)
+                self._repetition.feed(value)
                 yield Text(value)
             else:
                 yield CallFragment(0, value if kind == "name" else "", value if kind == "arguments" else "")
 
     def stop(self) -> bool:
-        """Never: the grammar ends by itself."""
-        return False
+        """True when it speaks in circles; everything else is ended by the grammar."""
+        return self._repetition.found
 
     def finish(self, completed: Completed) -> Completed:
         """The call, or the speech; broken JSON (cut by a limit) stays text without a call."""
@@ -138,6 +143,10 @@ class JsonDecoder:
         try:
             data: Any = json.loads(raw)
         except ValueError:
+            if self._said:
+                # Speech that was cut is an answer all the same: another turn would only say it again.
+                said = "".join(self._said) + " …"
+                return replace(completed, raw=json.dumps({SAY: said}, ensure_ascii=False), text=said, finish="stop")
             return replace(completed, raw=raw, text="" if raw.lstrip().startswith("{") else raw)
         if not isinstance(data, dict):
             return replace(completed, raw=raw)

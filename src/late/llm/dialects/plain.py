@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -186,7 +187,10 @@ def code_calls(answer: str, target: EditTarget) -> list[tuple[str, dict[str, str
     text = _unwrapped(chosen[0].text, target)
     if target.region is not None:
         imports, text = _imports_apart(text, target.region)
-        edit = {"path": target.path, "search": target.region, "replace": _fit(text, target.region)}
+        text = _without_class_line(text, target.region)
+        fitted = _fit(text, target.region)
+        replace_by = f"{target.region.rstrip()}\n\n{fitted}" if target.insert else fitted
+        edit = {"path": target.path, "search": target.region, "replace": replace_by}
         return [*_import_edit(imports, target), ("target_edit", edit)]
     return [("write_file", {"path": target.path, "content": text})]
 
@@ -240,6 +244,14 @@ def _import_edit(imports: list[str], target: EditTarget) -> list[tuple[str, dict
         return []
     gap = "\n" if first else "\n\n\n"
     return [("target_edit", {"path": target.path, "search": anchor, "replace": "\n".join(missing) + gap + anchor})]
+
+
+def _without_class_line(text: str, region: str) -> str:
+    """A method that comes inside of its class is taken out of it."""
+    head, _, body = text.lstrip("\n").partition("\n")
+    if not re.match(r"class \w+.*:\s*$", head) or re.match(r"\s*(?:@|class )", region):
+        return text
+    return textwrap.dedent(body)
 
 
 def _fit(text: str, region: str) -> str:
