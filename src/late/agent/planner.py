@@ -7,7 +7,7 @@ from late.agent.loop import Agent, Move, TurnsEnd, run_turns
 from late.agent.moves import planner_move
 from late.events import PLANNER, Event, PlanDecided
 from late.llm.messages import UserMessage
-from late.llm.provider import ModelInfo
+from late.llm.provider import Legal, ModelInfo
 from late.workspace.area import area_of
 from late.workspace.outline import workspace_map
 from late.workspace.relevance import rank_files
@@ -17,7 +17,8 @@ MAP_CHARS = 1_000
 """The overview of the project in a first message. A third of it is prefilled in a second on a laptop."""
 WEAK_MAP_CHARS = 3_000
 """A weak model finds its files by this overview alone."""
-WEAK_ANSWER_TOKENS = 900
+WEAK_PLAN_TOKENS, WEAK_SPEECH_TOKENS = 900, 400
+"""A weak model that does not find an end must not take minutes to be stopped."""
 MOST_REMINDERS = 2
 """In a row and without any step taken, before the planner's silence is accepted."""
 SHORT_REQUEST = 40
@@ -38,7 +39,6 @@ class Planner:
         self._decided = 0
         if info.weak:
             self.agent.next_move = self._move
-            self.agent.max_tokens = WEAK_ANSWER_TOKENS
             self.agent.runner.reminder = lambda: f"The person asked: {crew.request}"
 
     def observe(self, event: Event) -> None:
@@ -100,7 +100,10 @@ class Planner:
 
     def _move(self) -> Move:
         crew = self.crew
-        return planner_move(self.agent.conversation, crew.board, self._ranked, self._decided, crew.workspace.root)
+        move = planner_move(self.agent.conversation, crew.board, self._ranked, self._decided, crew.workspace.root)
+        speaks = isinstance(move, Legal) and move.speech
+        self.agent.max_tokens = WEAK_SPEECH_TOKENS if speaks else WEAK_PLAN_TOKENS
+        return move
 
 
 async def overview(crew: Crew, info: ModelInfo) -> str:

@@ -59,7 +59,7 @@ class ConstrainedDialect:
 CALL_FORMAT = (
     "Answer with one JSON object on one line and nothing else.\n"
     'To use a tool, for example: {"name":"read_file","arguments":{"path":"src/app.py"}}\n'
-    'To answer the person: {"say":"…"}'
+    'To answer the person: {"say":ANSWER}, ANSWER being a sentence in quotes.'
 )
 
 
