@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from late.events import Scope
 from late.policy.approvals import Approvals
-from late.policy.line import CommandLines
 from late.policy.paths import Places, Workspace
 from late.policy.verdicts import Verdict, outside_verdict, secret_verdict, strictest
+
+if TYPE_CHECKING:
+    from late.policy.line import CommandLines
 
 __all__ = ["Policy", "Question", "Verdict"]
 
@@ -46,7 +50,6 @@ class Policy:
         data = approvals.directory.parent
         own = approvals.directory if workspace.root.is_relative_to(data) else data
         self._places = Places(workspace, own=(own,))
-        self._lines = CommandLines(self._places)
 
     def decide(self, question: Question) -> Verdict:
         """Judge a call. A question that the person has answered before comes back as `auto`."""
@@ -128,6 +131,12 @@ class Policy:
             key=f"write {shown}",
             scopes=_WRITE_SCOPES,
         )
+
+    @cached_property
+    def _lines(self) -> CommandLines:
+        from late.policy.line import CommandLines  # with the table of programs: not before a command comes
+
+        return CommandLines(self._places)
 
     def _execute(self, question: Question) -> Verdict:
         verdict = strictest(
