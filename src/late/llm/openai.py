@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 _LOOKUP_S = 30.0
 """For `/props` and the like: answered at once by a server that is well, late by one on a machine that is not."""
+_SLOT_LOOKS, _SLOT_WAIT_S = 25, 0.1
+"""How often a busy slot is looked at again, and seconds between: two and a half seconds, a batch on a slow machine."""
 _KEEP_ALIVE_S = 4.0
 """Below the 5 s after which llama-server closes an idle connection, so that a request never meets one that closes."""
 _DRAIN_S = 0.25
@@ -316,9 +318,19 @@ class OpenAITransport(Transport):
 
         Two requests of different clients that meet in one pinned slot were answered from each other's prompts
         (llama-server b10434, two clients, nine conversations, seven mixed up); requests that the server places itself
-        were not. A server that does not show its slots is taken at its word.
+        were not. A request of ours that has just ended, or that was cancelled, keeps its slot for a moment; that one
+        is waited for, because the slot holds what we need. A server that does not show its slots is taken at its word.
         """
-        if slot is None or not self._shows_slots:
+        if slot is None:
+            return False
+        for _ in range(_SLOT_LOOKS):
+            if not await self._busy(slot):
+                return False
+            await self._sleep(_SLOT_WAIT_S)
+        return True
+
+    async def _busy(self, slot: int) -> bool:
+        if not self._shows_slots:
             return False
         reply = await self._get(f"{self._server.root}/slots")
         self._shows_slots = reply.status == 200
