@@ -102,6 +102,7 @@ class HelpScreen(ModalScreen[None]):
             padding: 1 2;
             background: $background;
             scrollbar-size-vertical: 1;
+            scrollbar-gutter: stable;
         }
     }
     """
