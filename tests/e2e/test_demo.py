@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.model import STEADY
+
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
@@ -20,7 +22,7 @@ def demo(tmp_path: Path):
     project = tmp_path / "cart"
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "LATE_DATA_DIR": str(tmp_path / "data"), **variables}
+        environment = {**os.environ, **STEADY, "LATE_DATA_DIR": str(tmp_path / "data"), **variables}
         return subprocess.run(
             [sys.executable, str(DEMO), "--directory", str(project), *arguments],
             stdin=subprocess.DEVNULL,

@@ -25,6 +25,7 @@ from late.events import (
     ToolStarted,
     parse_event,
 )
+from support.model import STEADY
 from support.project import make_project
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(420)]
@@ -43,7 +44,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     home = tmp_path / "home"
     home.mkdir()
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LATE_", "OPENAI_"))}
-    return {**kept, "LATE_DATA_DIR": str(tmp_path / "data"), "XDG_CONFIG_HOME": str(home)}
+    return {**kept, **STEADY, "LATE_DATA_DIR": str(tmp_path / "data"), "XDG_CONFIG_HOME": str(home)}
 
 
 def late(*arguments: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
