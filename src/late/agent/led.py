@@ -153,13 +153,21 @@ def refuse_slips(allowed: str, path: str, before: str | None, after: str) -> Non
         ToolError: the edit breaks the syntax, uses an undefined name, or loses a definition that nobody mentioned.
     """
     facts = [fact for fact in review_edit(path, before, after) if not _was_asked(fact, allowed)]
-    if facts:
-        raise ToolError("Not written: " + " ".join(facts), "Send the complete text again, with that put right.")
+    if not facts:
+        return
+    lost = [match[1] for fact in facts if (match := _REMOVED.match(fact))]
+    hint = "Send the complete text again, with that put right."
+    if lost:
+        hint = f"{', '.join(lost)} must stay. Send the whole file again: all that it held, and your change in it."
+    raise ToolError("Not written: " + " ".join(facts), hint)
+
+
+_REMOVED = re.compile(r"removed: (.*)", re.IGNORECASE | re.DOTALL)
 
 
 def _was_asked(fact: str, allowed: str) -> bool:
     """Every definition that vanished is named in what was asked."""
-    match = re.match(r"removed: (.*)", fact, re.IGNORECASE | re.DOTALL)
+    match = _REMOVED.match(fact)
     if not match:
         return False
     names = [name.rsplit(".", 1)[-1] for name in re.findall(r"[\w.]+", match[1])]
