@@ -35,8 +35,6 @@ from late.workspace.workspace import Workspace
 Emit = Callable[[Event], None]
 Status = Literal["ok", "error", "refused", "denied", "cancelled", "interrupted"]
 
-READ_ONLY_ROLES = frozenset({"planner", "researcher"})
-
 
 class Approver(Protocol):
     """Whoever brings a question before a person and waits for the answer."""
@@ -124,9 +122,7 @@ class ToolRunner:
         if verdict.tier == "never":
             return "refused", ToolResult(f"Refused: {verdict.reason}. {verdict.teaching}".strip())
         preview = tool.preview(args, context)
-        if verdict.tier == "ask" and self.approvals.covers(verdict.key) is None:
-            if self.role in READ_ONLY_ROLES and tool.effect in {"write", "execute"}:
-                return "refused", ToolResult(f"Refused: {verdict.reason}. {verdict.teaching}".strip())
+        if verdict.tier == "ask":
             decision = await self._ask(call, verdict, preview.title, preview.detail)
             if not decision.approved:
                 words = f" They say: {decision.words}" if decision.words else ""
